@@ -1,0 +1,1 @@
+"""Questions, passages and a tokenizer made from facts that ship in PyPI packages."""

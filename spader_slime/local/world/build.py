@@ -1,0 +1,131 @@
+"""Writes a world to a folder: questions, passages, search index, tokenizer, figures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from spader_slime.errors import DataError
+from spader_slime.local.world.probe import Search, measure, name_finder
+from spader_slime.local.world.records import Question, World, write_jsonl
+from spader_slime.local.world.small import small_world
+from spader_slime.local.world.tokenizer import make_tokenizer, save_tokenizer
+from spader_slime.retrieval.index import TantivyBackend, build_index
+from spader_slime.retrieval.passages import Passage
+
+MAKERS: dict[str, Callable[[int], World]] = {"small": small_world}
+TOP_K, SEARCHES = 3, 7  # for the figures in world.json
+ATTRIBUTION = "Contains data from GeoNames (https://www.geonames.org), licensed CC BY 4.0."
+
+
+@dataclass(frozen=True)
+class WorldFiles:
+    """Where the parts of a world lie."""
+
+    root: Path
+
+    @property
+    def corpus(self) -> Path:
+        """Passages in QAMPARI's corpus format."""
+        return self.root / "corpus.jsonl"
+
+    @property
+    def index(self) -> Path:
+        """Folder of the search index over the corpus (made anew on every build)."""
+        return self.root / "index"
+
+    @property
+    def tokenizer(self) -> Path:
+        """Folder for `AutoTokenizer.from_pretrained`."""
+        return self.root / "tokenizer"
+
+    @property
+    def figures(self) -> Path:
+        """`world.json`, written last: a folder without it is incomplete."""
+        return self.root / "world.json"
+
+    def questions(self, split: str) -> Path:
+        """Questions of `train`, `dev` or `test` in QAMPARI's format."""
+        return self.root / f"{split}.jsonl"
+
+
+def build_world(size: str, out: Path, seed: int = 0) -> WorldFiles:
+    """Write the world `size` (a key of `MAKERS`) to the folder `out`.
+
+    The same size, seed and package versions give the same bytes, except in `index/`.
+
+    Raises:
+        DataError: unknown size, or a data package is missing.
+    """
+    if size not in MAKERS:
+        raise DataError(f"unknown world {size!r}: expected one of {', '.join(MAKERS)}")
+    files = WorldFiles(out)
+    out.mkdir(parents=True, exist_ok=True)
+    files.figures.unlink(missing_ok=True)
+    world = MAKERS[size](seed)
+    _write(files, world)
+    figures = {"size": size, "seed": seed, **_figures(files, world, seed)}
+    files.figures.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    return files
+
+
+def open_world(root: Path) -> WorldFiles:
+    """The files of a world built earlier.
+
+    Raises:
+        DataError: there is no complete world in `root`.
+    """
+    files = WorldFiles(root)
+    if not files.figures.is_file():
+        raise DataError(f"{root} holds no complete world: build it first")
+    return files
+
+
+def _write(files: WorldFiles, world: World) -> None:
+    for split, questions in world.questions.items():
+        write_jsonl(files.questions(split), (question.to_dict() for question in questions))
+    write_jsonl(files.corpus, (passage.to_dict() for passage in world.passages))
+    build_index((Passage(p.title, p.text, p.prior) for p in world.passages), files.index)
+    save_tokenizer(make_tokenizer(world.names, world.phrases), files.tokenizer)
+
+
+def _figures(files: WorldFiles, world: World, seed: int) -> dict[str, Any]:
+    search, finder = _search(files.index), name_finder(world.names)
+    splits = {
+        split: {**_sizes(questions), **asdict(measure(questions, finder, search, SEARCHES, seed))}
+        for split, questions in world.questions.items()
+    }
+    return {
+        "passages": len(world.passages),
+        "names": len(world.names),
+        "top_k": TOP_K,
+        "splits": splits,
+        "packages": {name: version(name) for name in ("reverse_geocode",)},
+        "attribution": ATTRIBUTION,
+    }
+
+
+def _sizes(questions: Iterable[Question]) -> dict[str, float]:
+    gold = [len(question.answers) for question in questions]
+    return {
+        "questions": len(gold),
+        "gold_min": min(gold),
+        "gold_mean": round(mean(gold), 2),
+        "gold_max": max(gold),
+    }
+
+
+def _search(index: Path) -> Search:
+    backend = TantivyBackend(index)
+
+    @lru_cache(maxsize=None)
+    def search(query: str) -> list[tuple[str, str]]:
+        return [(hit.title, hit.text) for hit in backend.search(query, TOP_K)]
+
+    return search

@@ -10,7 +10,6 @@ the order of the corpus.
 from __future__ import annotations
 
 import json
-import math
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -108,7 +107,7 @@ class TantivyBackend:
     def _hit(self, score: float, address: object) -> Hit:
         document = self._searcher.doc(address)  # type: ignore[arg-type]
         title, text = document.get_first("title"), document.get_first("text")
-        return Hit(bytes(title).decode(), bytes(text).decode(), float(score))
+        return Hit(bytes(title or b"").decode(), bytes(text or b"").decode(), float(score))
 
 
 def _schema() -> Schema:
@@ -137,7 +136,7 @@ def _document(passage: Passage) -> Document:
 
 def _tantivy_weight(prior: float) -> float:
     """tantivy multiplies a score by log2(2 + weight)."""
-    return math.exp2(prior) - 2.0
+    return 2.0**prior - 2.0
 
 
 def _read_manifest(folder: Path) -> dict[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from statistics import mean
@@ -124,7 +124,7 @@ def _sizes(questions: Iterable[Question]) -> dict[str, float]:
 def _search(index: Path) -> Search:
     backend = TantivyBackend(index)
 
-    @lru_cache(maxsize=None)
+    @cache
     def search(query: str) -> list[tuple[str, str]]:
         return [(hit.title, hit.text) for hit in backend.search(query, TOP_K)]
 

@@ -48,8 +48,10 @@ def measure(
     shares = [[walk.share(tier) for walk in plain] for tier in ("", "head", "tail")]
     by_chance = [_run(_Walk(q, finder, search), searches, rng) for q in questions]
     best = [_run(_Walk(q, finder, search), searches, None) for q in questions]
-    figures = [round(mean(values), 4) for values in (*shares, by_chance, best)]
-    return Difficulty(*figures, searches)
+    total, head, tail, chance, oracle = (
+        round(mean(values), 4) for values in (*shares, by_chance, best)
+    )
+    return Difficulty(total, head, tail, chance, oracle, searches)
 
 
 class _Walk:

@@ -48,9 +48,10 @@ def _cut(hit: Hit, left: int) -> Hit | None:
     room = left - len(hit.title)
     if len(hit.text) <= room:
         return hit
-    text = hit.text[: max(room, 0) + 1]  # one more, to see whether a word ends there
-    words = text[: max(map(text.rfind, (" ", "\n", "\t")), default=-1)] if room > 0 else ""
-    return replace(hit, text=words.rstrip()) if words.strip() else None
+    window = hit.text[: max(room, 0) + 1]  # one more, to see whether a word ends there
+    end = max(map(window.rfind, " \n\t"))
+    text = window[: max(end, 0)].rstrip()
+    return replace(hit, text=text) if text else None
 
 
 def _size(hits: Iterator[Hit] | Sequence[Hit]) -> int:

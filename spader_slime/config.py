@@ -87,6 +87,7 @@ class SpaderConfig:
 
     estimator: str = one_of("spa", "spa", "grpo")
     gamma: float = ranged(0.9, 0.0, 1.0)
+    rollout: str = one_of("sync", "sync", "fully_async")  # slime's loop to delegate to
     reward: RewardConfig = field(default_factory=RewardConfig)
     agent: AgentConfig = field(default_factory=AgentConfig)
     search: SearchConfig = field(default_factory=SearchConfig)

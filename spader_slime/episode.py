@@ -7,7 +7,7 @@ A *decision step* is one assistant turn that sampled at least one token.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
 from typing import Any
 
@@ -108,7 +108,10 @@ class Episode:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types only; `from_dict` is the inverse."""
-        return asdict(self, dict_factory=_plain)
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        copies = {k: list(v) if isinstance(v, list) else v for k, v in values.items()}
+        copies["turns"] = [asdict(turn, dict_factory=_plain) for turn in self.turns]
+        return copies | {"end": self.end.value}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Episode:

@@ -1,0 +1,155 @@
+"""What depends on the host: slime v0.3.1, slime main, or the embedded one.
+
+The embedded host puts its state on `args.spader_state`; without it, slime is asked. Nothing else in
+the package imports slime.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from argparse import Namespace
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from spader_slime.config import SpaderConfig, load_spader
+from spader_slime.errors import ConfigError
+
+
+class HostState(Protocol):
+    """The part of slime's GenerateState that the hooks use."""
+
+    tokenizer: Any
+    aborted: bool
+
+
+_configs: dict[int, tuple[Any, SpaderConfig]] = {}
+_current_rollout: dict[str, int] = {}
+
+
+def settings(args: Namespace) -> SpaderConfig:
+    """The checked configuration under `args.spader`; read once, also for copies of `args`.
+
+    Raises:
+        ConfigError: a key or a value that is not allowed.
+    """
+    source = getattr(args, "spader", None)
+    if isinstance(source, SpaderConfig):
+        return source
+    if id(source) not in _configs:  # the source is kept, so its id stays taken
+        _configs[id(source)] = (source, load_spader(source))
+    return _configs[id(source)][1]
+
+
+def embedded(args: Namespace) -> bool:
+    """Whether the embedded host runs, rather than slime."""
+    return getattr(args, "spader_state", None) is not None
+
+
+def host_state(args: Namespace) -> HostState:
+    """Tokenizer and abort flag of the running host."""
+    if embedded(args):
+        state: HostState = args.spader_state
+        return state
+    from slime.rollout.sglang_rollout import GenerateState
+
+    found: HostState = GenerateState(args)
+    return found
+
+
+def host_rollout(args: Namespace, evaluation: bool) -> Callable[..., Any]:
+    """The host's own rollout function, to which `hooks.generate_rollout` delegates.
+
+    slime's fully-async rollout refuses to evaluate: its synchronous one does that.
+    """
+    if embedded(args):
+        return args.spader_state.generate_rollout  # type: ignore[no-any-return]
+    if settings(args).rollout == "fully_async" and not evaluation:
+        from slime.rollout.fully_async_rollout import generate_rollout_fully_async
+
+        return generate_rollout_fully_async  # type: ignore[no-any-return]
+    from slime.rollout.sglang_rollout import generate_rollout
+
+    return generate_rollout  # type: ignore[no-any-return]
+
+
+def without_group_reward(args: Namespace) -> Namespace:
+    """A copy of `args` for evaluation, which slime refuses under --group-rm."""
+    changed = copy.copy(args)
+    changed.group_rm = False
+    return changed
+
+
+def remember_rollout(rollout_id: int) -> None:
+    """Note the training step: custom rewards are not told."""
+    _current_rollout["id"] = rollout_id
+
+
+def training_step(args: Namespace) -> int:
+    """The training step that c(step) is taken at: the rollout last begun.
+
+    Raises:
+        ConfigError: no rollout function of ours has run, and slime does not say.
+    """
+    if "id" in _current_rollout:
+        return _current_rollout["id"]
+    found = None if embedded(args) else _slime_rollout_id()
+    if found is None:
+        path = getattr(args, "rollout_function_path", None)
+        raise ConfigError("rollout_function_path", path, "spader_slime.hooks.generate_rollout")
+    return found
+
+
+def _slime_rollout_id() -> int | None:
+    try:
+        from slime.rollout import sample_hooks
+    except ImportError:
+        return None
+    return getattr(sample_hooks, "_current_rollout_id", None)
+
+
+def filter_output(args: Namespace, keep: bool, reason: str | None) -> Any:
+    """The host's own verdict object for a dynamic sampling filter."""
+    if embedded(args):
+        return args.spader_state.filter_output(keep=keep, reason=reason)
+    from slime.rollout.filter_hub.base_types import DynamicFilterOutput
+
+    return DynamicFilterOutput(keep=keep, reason=reason)
+
+
+def engine_url(args: Namespace) -> str:
+    """Base address of the router or engine."""
+    return f"http://{args.sglang_router_ip}:{args.sglang_router_port}"
+
+
+def engine_headers(args: Namespace, sample: Any) -> dict[str, str] | None:
+    """Routing header that keeps a trajectory's turns on one engine under consistent hashing."""
+    session = getattr(sample, "session_id", None)
+    if session and getattr(args, "router_policy", None) == "consistent_hashing":
+        return {"X-SMG-Routing-Key": session}
+    return None
+
+
+def context_length(args: Namespace, evaluation: bool) -> int | None:
+    """Longest input plus output the engine takes, or None when the host does not say."""
+    names = ["eval_max_context_len"] if evaluation else []
+    values = (getattr(args, name, None) for name in [*names, "rollout_max_context_len"])
+    return next((value for value in values if value is not None), None)
+
+
+def context_parallel() -> tuple[int, int]:
+    """(rank, size) of context parallelism in this process; (0, 1) outside Megatron."""
+    try:
+        from megatron.core import mpu
+    except ImportError:
+        return 0, 1
+    if not mpu.model_parallel_is_initialized():
+        return 0, 1
+    return mpu.get_context_parallel_rank(), mpu.get_context_parallel_world_size()
+
+
+async def off_loop(size: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call `function`, in a thread when `size` (characters or tokens to go through) is large."""
+    if size < 200_000:
+        return function(*arguments)
+    return await asyncio.to_thread(function, *arguments)

@@ -1,0 +1,108 @@
+"""A scripted engine that speaks SGLang's /generate and remembers all it sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+from support.web import LoopbackServer
+
+Script = Callable[[str], str]
+
+
+@dataclass
+class Call:
+    """One /generate call: what came in and what went out."""
+
+    input_ids: list[int]
+    params: dict[str, Any]
+    headers: dict[str, str]
+    output_ids: list[int] = field(default_factory=list)
+    log_probs: list[float] = field(default_factory=list)
+    finish: str = "stop"
+
+
+class ScriptedEngine(LoopbackServer):
+    """Answers with `script(decoded input)`; `<|im_end|>` is added where the script stops.
+
+    `hold` keeps every request waiting until it is cleared or an abort comes; an aborted request
+    gets the first half of its reply. `fail` makes the next so many requests return 500.
+    """
+
+    def __init__(self, tokenizer: Any, script: Script, weight_version: str = "0") -> None:
+        self.tokenizer, self.script = tokenizer, script
+        self.weight_version = weight_version
+        self.calls: list[Call] = []
+        self.hold: Callable[[Call], bool] = lambda call: False
+        self.fail: Callable[[Call], bool] = lambda call: False
+        self.aborts = 0
+        self._abort_seen: set[asyncio.Event] = set()
+        routes = {"/generate": self._generate, "/abort_request": self._abort}
+        routes |= {"/workers": self._workers, "/v1/loads": self._loads}
+        super().__init__(routes)
+
+    async def _generate(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        call = Call(body["input_ids"], body["sampling_params"], dict(request.headers))
+        if self.fail(call):
+            return web.Response(status=500, text="scripted failure")
+        text = self.script(self.tokenizer.decode(call.input_ids))
+        ids = self.tokenizer.encode(text, add_special_tokens=False)
+        ids.append(self.tokenizer.eos_token_id)
+        self._fill(call, ids, "stop")
+        if await self._wait(call):
+            self._fill(call, ids[: len(ids) // 2], "abort")
+        self.calls.append(call)
+        return web.json_response(self._reply(call))
+
+    def _fill(self, call: Call, ids: list[int], finish: str) -> None:
+        limit = call.params["max_new_tokens"]
+        call.finish = "length" if len(ids) > limit else finish
+        call.output_ids = ids[:limit]
+        call.log_probs = [-((7 * i + t) % 101) / 64 for i, t in enumerate(call.output_ids)]
+
+    async def _wait(self, call: Call) -> bool:
+        """Hold the call; True when an abort ended the wait."""
+        abort = asyncio.Event()
+        self._abort_seen.add(abort)
+        try:
+            while self.hold(call) and not abort.is_set():
+                await asyncio.sleep(0.005)
+            return abort.is_set()
+        finally:
+            self._abort_seen.discard(abort)
+
+    def _reply(self, call: Call) -> dict[str, Any]:
+        reason: dict[str, Any] = {"type": call.finish}
+        reason |= {
+            "stop": {"matched": self.tokenizer.eos_token_id},
+            "length": {"length": len(call.output_ids)},
+            "abort": {"message": "aborted"},
+        }[call.finish]
+        triples = [[p, t, None] for p, t in zip(call.log_probs, call.output_ids, strict=True)]
+        meta = {
+            "finish_reason": reason,
+            "prompt_tokens": len(call.input_ids),
+            "completion_tokens": len(call.output_ids),
+            "cached_tokens": 0,
+            "weight_version": self.weight_version,
+            "output_token_logprobs": triples,
+        }
+        text = self.tokenizer.decode(call.output_ids)
+        return {"text": text, "output_ids": call.output_ids, "meta_info": meta}
+
+    async def _abort(self, request: web.Request) -> web.Response:
+        self.aborts += 1
+        for event in self._abort_seen:
+            event.set()
+        return web.json_response({})
+
+    async def _workers(self, request: web.Request) -> web.Response:
+        return web.json_response({"workers": [{"url": self.url}]})
+
+    async def _loads(self, request: web.Request) -> web.Response:
+        return web.json_response([{"num_reqs": 0, "num_waiting_reqs": 0}])

@@ -95,10 +95,10 @@ def test_a_slice_of_a_file(tmp_path: Path) -> None:
 )
 def test_broken_files_say_where(tmp_path: Path, text: str) -> None:
     (tmp_path / "p.jsonl").write_text(text)
-    with pytest.raises(DataError, match="p.jsonl"):
+    with pytest.raises(DataError, match=r"p\.jsonl"):
         read_prompts(str(tmp_path / "p.jsonl"))
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"nowhere.jsonl"):
+    with pytest.raises(DataError, match=r"nowhere\.jsonl"):
         read_prompts(str(tmp_path / "nowhere.jsonl"))

@@ -23,6 +23,26 @@ from spader_slime.errors import DataError
 _PLAIN_NAME = re.compile(r"[^\W\d_]+(?:[ '.’-]{1,2}[^\W\d_]+)*")
 _MAX_NAME = 32  # characters
 
+_EVERYDAY_NAMES = {  # where the package has a formal or an outdated one
+    "BN": "Brunei",
+    "CD": "Democratic Republic of the Congo",
+    "CG": "Republic of the Congo",
+    "CI": "Ivory Coast",
+    "CZ": "Czechia",
+    "FM": "Micronesia",
+    "IR": "Iran",
+    "KP": "North Korea",
+    "KR": "South Korea",
+    "LA": "Laos",
+    "LY": "Libya",
+    "MD": "Moldova",
+    "MK": "North Macedonia",
+    "RU": "Russia",
+    "SY": "Syria",
+    "SZ": "Eswatini",
+    "TZ": "Tanzania",
+}
+
 
 @dataclass(frozen=True)
 class City:
@@ -73,7 +93,8 @@ def load_cities(min_population: int = 1000) -> tuple[City, ...]:
 
 def _country_names(path: Path) -> dict[str, str]:
     with path.open(encoding="utf-8", newline="") as lines:
-        return {code: name for code, name, *_ in csv.reader(lines)}
+        shipped = {code: name for code, name, *_ in csv.reader(lines)}
+    return {**shipped, **_EVERYDAY_NAMES}
 
 
 def _city(row: dict[str, Any], countries: dict[str, str]) -> City | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import mean
 
@@ -12,6 +13,8 @@ from spader_slime.local.world.records import Question
 
 Search = Callable[[str], Sequence[tuple[str, str]]]  # query -> (title, text) of its hits
 NameFinder = Callable[[str], list[str]]  # text -> the known names in it, in order
+
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -33,10 +36,27 @@ class Difficulty:
     searches: int
 
 
-def name_finder(names: Sequence[str]) -> NameFinder:
+def name_finder(names: Iterable[str]) -> NameFinder:
     """Finds whole-word occurrences; the longest name wins where several begin."""
-    longest_first = sorted(set(names), key=lambda name: (-len(name), name))
-    return re.compile(r"\b(?:" + "|".join(map(re.escape, longest_first)) + r")\b").findall
+    by_first_word: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(set(names), key=lambda name: (-len(name), name)):
+        by_first_word[_WORD.findall(name)[0]].append(name)
+    beginnings = {
+        word: re.compile("(?:" + "|".join(map(re.escape, rest)) + r")\b")
+        for word, rest in by_first_word.items()
+    }
+
+    def find(text: str) -> list[str]:
+        found, end = [], 0
+        for word in _WORD.finditer(text):
+            pattern = beginnings.get(word[0]) if word.start() >= end else None
+            match = pattern.match(text, word.start()) if pattern else None
+            if match:
+                found.append(match[0])
+                end = match.end()
+        return found
+
+    return find
 
 
 def measure(

@@ -16,7 +16,6 @@ from spader_slime.local.world.facts import City, contains, distance, words
 
 GOLD_RANGE = (12, 20)  # gold answers per question
 MAX_REGIONS = 4
-_CANDIDATES = 150  # largest places looked at per country
 
 
 @dataclass(frozen=True)
@@ -35,20 +34,18 @@ class Subject:
 def choose_subjects(cities: Sequence[City], count: int, seed: int) -> list[Subject]:
     """`count` countries in a seeded order, each with 12 to 20 cities; no city name occurs twice.
 
+    Of the countries with enough cities, those whose cities have most inhabitants are taken.
+
     Args:
         cities: most populous first, as `facts.load_cities` gives them.
     """
-    rng = random.Random(f"subjects-{seed}")
     by_country = _without_clashes(cities)
-    ranked = sorted(by_country, key=lambda name: (-len(by_country[name]), name))
-    subjects = []
-    for name in ranked:
-        chosen = _choose(by_country[name], rng.randint(*GOLD_RANGE))
-        if len(chosen) >= GOLD_RANGE[0]:
-            subjects.append(Subject(name, tuple(chosen), tuple(_neighbours(chosen))))
-    kept = subjects[:count]
-    rng.shuffle(kept)
-    return kept
+    usable = [mine for mine in by_country.values() if len(mine) >= GOLD_RANGE[0]]
+    usable.sort(key=lambda mine: (-sum(city.population for city in mine), mine[0].country))
+    rng = random.Random(f"subjects-{seed}")
+    subjects = [_subject(mine[: rng.randint(*GOLD_RANGE)]) for mine in usable[:count]]
+    rng.shuffle(subjects)
+    return subjects
 
 
 def _without_clashes(cities: Sequence[City]) -> dict[str, list[City]]:
@@ -57,10 +54,15 @@ def _without_clashes(cities: Sequence[City]) -> dict[str, list[City]]:
     taken = {words(country) for country in {city.country for city in cities}}
     for city in cities:
         mine = by_country[city.country]
-        if len(mine) < _CANDIDATES and _is_distinct(city, mine, taken):
+        if len(mine) < GOLD_RANGE[1] and _in_region(city, mine) and _is_distinct(city, mine, taken):
             taken.add(words(city.name))
             mine.append(city)
     return by_country
+
+
+def _in_region(city: City, mine: list[City]) -> bool:
+    regions = {other.region for other in mine}
+    return city.region in regions or len(regions) < MAX_REGIONS
 
 
 def _is_distinct(city: City, mine: list[City], taken: set[tuple[str, ...]]) -> bool:
@@ -72,14 +74,8 @@ def _is_distinct(city: City, mine: list[City], taken: set[tuple[str, ...]]) -> b
     return not any(contains(name, other) or contains(other, name) for other in others)
 
 
-def _choose(candidates: list[City], size: int) -> list[City]:
-    regions: set[str] = set()
-    chosen: list[City] = []
-    for city in candidates:
-        if city.region in regions or len(regions) < MAX_REGIONS:
-            regions.add(city.region)
-            chosen.append(city)
-    return chosen[:size]
+def _subject(cities: list[City]) -> Subject:
+    return Subject(cities[0].country, tuple(cities), tuple(_neighbours(cities)))
 
 
 def _neighbours(chosen: list[City]) -> list[City | None]:

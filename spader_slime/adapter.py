@@ -10,6 +10,7 @@ import asyncio
 import copy
 from argparse import Namespace
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 from spader_slime.config import SpaderConfig, load_spader
@@ -65,9 +66,10 @@ def host_rollout(args: Namespace, evaluation: bool) -> Callable[..., Any]:
     if embedded(args):
         return args.spader_state.generate_rollout  # type: ignore[no-any-return]
     if settings(args).rollout == "fully_async" and not evaluation:
+        from slime.rollout.base_types import call_rollout_fn
         from slime.rollout.fully_async_rollout import generate_rollout_fully_async
 
-        return generate_rollout_fully_async  # type: ignore[no-any-return]
+        return partial(call_rollout_fn, generate_rollout_fully_async)
     from slime.rollout.sglang_rollout import generate_rollout
 
     return generate_rollout  # type: ignore[no-any-return]
@@ -135,6 +137,16 @@ def context_length(args: Namespace, evaluation: bool) -> int | None:
     names = ["eval_max_context_len"] if evaluation else []
     values = (getattr(args, name, None) for name in [*names, "rollout_max_context_len"])
     return next((value for value in values if value is not None), None)
+
+
+def batch_positions(rollout_data: dict[str, Any]) -> list[int]:
+    """Where this rank's samples stand in the whole batch.
+
+    slime v0.3.1 drops `partition` on the way to the trainer; its rollout ids count the samples of
+    the batch from 0 as long as nobody sets `Sample.rollout_id`.
+    """
+    positions: list[int] = rollout_data.get("partition") or rollout_data["rollout_ids"]
+    return positions
 
 
 def context_parallel() -> tuple[int, int]:

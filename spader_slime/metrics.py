@@ -7,7 +7,7 @@ only appear in `spader/failed/*` and in the search counters.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -41,21 +41,26 @@ def rollout_metrics(groups: Sequence[Sequence[Pair]]) -> Metrics:
     return {key: float(value) for key, value in merged.items()}
 
 
-def failure_share(episodes: Sequence[Episode]) -> float:
-    """Share of episodes lost for reasons that are not the policy's; 0 when there are none."""
-    return _mean(episode.failed for episode in episodes)
+def named_metrics(results: Mapping[str, Sequence[Sequence[Pair]]]) -> Metrics:
+    """`rollout_metrics` of several sets of groups, each set's name put before its metrics."""
+    return {
+        f"{name}{key}": value
+        for name, groups in results.items()
+        for key, value in rollout_metrics(groups).items()
+    }
 
 
-def check_failures(episodes: Sequence[Episode], max_share: float) -> None:
-    """Stop the run when too many episodes were lost.
+def check_failures(results: Mapping[str, Sequence[Sequence[Pair]]], max_share: float) -> None:
+    """Stop the run when too many episodes were lost, all sets of `results` taken together.
 
     Raises:
         TooManyFailuresError: one line with the share, the limit and the reasons by frequency.
     """
-    share = failure_share(episodes)
+    episodes = [e for groups in results.values() for group in groups for e, _ in group]
+    lost = [episode for episode in episodes if episode.failed]
+    share = len(lost) / max(len(episodes), 1)
     if share <= max_share:
         return
-    lost = [episode for episode in episodes if episode.failed]
     reasons = Counter(_reason(episode) for episode in lost).most_common(3)
     raise TooManyFailuresError(
         f"{len(lost)} of {len(episodes)} episodes failed ({share:.0%}, failures.max_share is "
@@ -111,24 +116,17 @@ def _exploration(pairs: Sequence[Pair]) -> Metrics:
 
 
 def _peers(groups: Sequence[Sequence[Pair]]) -> Metrics:
-    seen = [[set(credit.seen) for _, credit in group] for group in groups]
-    unions = [set().union(*sets) for sets in seen]
+    unions = [set().union(*(credit.seen for _, credit in group)) for group in groups]
     golds = [group[0][1].score.num_gold for group in groups]
     versions = [_versions(episode for episode, _ in group) for group in groups]
     return {
         "union_entities": _mean(len(union) for union in unions),
         "union_share": _mean(len(u) / gold for u, gold in zip(unions, golds, strict=True)),
-        "peer_overlap": _mean(_overlap(sets) for sets in seen if len(sets) > 1),
+        "peer_overlap": _mean(c.overlap for group in groups for _, c in group if c.seen),
         "group_size": _mean(len(group) for group in groups),
         "weight_version_spread": _mean(_spread(found) for found in versions),
         "mixed_weight_groups": _mean(len(found) > 1 for found in versions),
     }
-
-
-def _overlap(sets: Sequence[set[int]]) -> float:
-    """Mean Jaccard similarity of the peers' discoveries, taken over all pairs that saw anything."""
-    pairs = [(a, b) for i, a in enumerate(sets) for b in sets[:i] if a or b]
-    return _mean(len(a & b) / len(a | b) for a, b in pairs)
 
 
 def _versions(episodes: Iterable[Episode]) -> set[str]:
@@ -172,7 +170,7 @@ def _service(turns: Sequence[Turn]) -> Metrics:
 def _failures(episodes: Sequence[Episode]) -> Metrics:
     ends = Counter(episode.end for episode in episodes)
     return {
-        "failed/share": failure_share(episodes),
+        "failed/share": _mean(episode.failed for episode in episodes),
         "failed/infrastructure": ends[End.INFRASTRUCTURE],
         "failed/aborted": ends[End.ABORTED],
         "episodes": len(episodes),

@@ -10,9 +10,10 @@ from typing import Any
 
 from spader_slime.algorithms.credit import Credit
 from spader_slime.episode import End, Episode
-from spader_slime.errors import DataError
+from spader_slime.errors import ConfigError, DataError
 
 KEY = "spader"
+Results = dict[str, list[list[tuple[Episode, Credit]]]]
 
 _STATUS = {
     End.ANSWERED: "COMPLETED",
@@ -60,10 +61,43 @@ def _clear(sample: Any) -> None:
 
 
 def close_episode(sample: Any, episode: Episode, evaluation: bool) -> None:
-    """Store the episode and give the sample its final status (the last word is ours)."""
+    """Store the episode and give the sample its final status (the last word is ours).
+
+    An evaluation is never resumed: there an aborted episode is a failed one.
+    """
     notes(sample).update(episode=episode.to_dict(), evaluation=evaluation)
-    sample.status = getattr(type(sample).Status, _STATUS[episode.end])
+    lost = evaluation and episode.end is End.ABORTED
+    sample.status = getattr(type(sample).Status, "FAILED" if lost else _STATUS[episode.end])
     sample.non_generation_time = sum(turn.search_s for turn in episode.turns)
+
+
+def check_group(samples: Any) -> None:
+    """Single samples are graded in evaluation only: peers make the advantage.
+
+    Raises:
+        ConfigError: a single sample of training, which means that --group-rm is missing.
+    """
+    if not isinstance(samples, list) and not notes(samples).get("evaluation"):
+        raise ConfigError("group_rm", False, "--group-rm, so that peers are rewarded together")
+
+
+def shown(episodes: list[Episode]) -> int:
+    """Characters of all documents shown: what grading has to go through."""
+    documents = (d for e in episodes for turn in e.turns for d in turn.documents)
+    return sum(len(document.title) + len(document.text) for document in documents)
+
+
+def trained(groups: list[list[Any]]) -> Results:
+    """(episode, credit) pairs of a training rollout, by group, under the empty name."""
+    return {"": [[(episode_of(s), credit_of(s)) for s in group] for group in groups]}
+
+
+def evaluated(data: dict[str, dict[str, Any]]) -> Results:
+    """(episode, credit) pairs of an evaluation, every sample alone, under `eval/<dataset>/`."""
+    return {
+        f"eval/{name}/": [[(episode_of(s), credit_of(s))] for s in result["samples"]]
+        for name, result in data.items()
+    }
 
 
 def episode_of(sample: Any) -> Episode:

@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from spader_slime.errors import ConfigError
 from spader_slime.local.data_source import read_prompts
-from spader_slime.local.rollout import generate_and_reward, sampling_params
+from spader_slime.local.rollout import generate_and_reward, sampling_params, seeded
 from spader_slime.local.sample import Sample, Status
 from spader_slime.local.seam import EvalDataset, RolloutFnEvalOutput
 
@@ -39,7 +39,8 @@ async def _run_dataset(args: Namespace, dataset: EvalDataset, bar: Any) -> dict[
     bar.total += len(samples)
 
     async def one(sample: Sample) -> Sample:
-        done = await generate_and_reward(args, sample, params, evaluation=True)
+        own = seeded(args, sample, params)
+        done = await generate_and_reward(args, sample, own, evaluation=True)
         bar.update()
         return done
 
@@ -68,7 +69,6 @@ _prompts = lru_cache(maxsize=16)(read_prompts)
 
 
 def _params(args: Namespace, dataset: EvalDataset) -> dict[str, Any]:
-    """One mapping for all samples of the dataset, as in slime: hooks must copy before changing."""
     length = dataset.max_response_len or args.rollout_max_response_len
     return {
         **sampling_params(args),

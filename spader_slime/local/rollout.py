@@ -98,8 +98,9 @@ async def generate_group(args: Namespace, group: list[Sample]) -> list[Sample]:
         return group
     for sample in group:
         sample.session_id = sample.session_id or str(uuid.uuid4())
+    params = state.sampling_params
     done = await asyncio.gather(
-        *(generate_and_reward(args, sample, _seeded(args, sample)) for sample in group)
+        *(generate_and_reward(args, sample, seeded(args, sample, params)) for sample in group)
     )
     if args.group_rm and not state.aborted:
         rewards = await load_function(args.custom_rm_path)(args, done)
@@ -108,10 +109,10 @@ async def generate_group(args: Namespace, group: list[Sample]) -> list[Sample]:
     return done
 
 
-def _seeded(args: Namespace, sample: Sample) -> dict[str, Any]:
-    """A copy of the parameters with this sample's own seed: a rerun samples the same tokens."""
+def seeded(args: Namespace, sample: Sample, params: dict[str, Any]) -> dict[str, Any]:
+    """A copy of `params` with a seed of this sample's own: a rerun samples the same tokens."""
     seed = (args.rollout_seed * _SEED_STRIDE + (sample.index or 0)) % 2**31
-    return {**args.spader_state.sampling_params, "sampling_seed": seed}
+    return {**params, "sampling_seed": seed}
 
 
 class Collector:
@@ -142,7 +143,7 @@ class Collector:
             for group in self.source.get_samples(self.args.over_sampling_batch_size):
                 self.pending.add(asyncio.ensure_future(generate_group(self.args, group)))
         done, self.pending = await asyncio.wait(self.pending, return_when=asyncio.FIRST_COMPLETED)
-        for group in sorted((task.result() for task in done), key=_index):
+        for group in _results(done):
             if len(self.kept) < target and self._passes(group):
                 self.kept.append(group)
 
@@ -166,13 +167,22 @@ class Collector:
                 _, running = await asyncio.wait(running, timeout=_ABORT_EVERY_S)
         finally:
             state.aborted = False
+        finished = {task for task in waiting if task.exception() is None}
         if self.args.partial_rollout:
-            self._put_back([task.result() for task in waiting if task.exception() is None])
+            self._put_back(_results(finished))
 
     def _put_back(self, groups: list[list[Sample]]) -> None:
         for sample in (s for group in groups for s in group if s.response):
             sample.metadata.setdefault("start_rollout_id", self.rollout_id)
-        self.source.add_samples(sorted(groups, key=_index))
+        self.source.add_samples(groups)
+
+
+def _results(done: set[asyncio.Task[list[Sample]]]) -> list[list[Sample]]:
+    """What the tasks gave, in the data source's order; the first error is raised."""
+    for error in [task.exception() for task in done]:  # all looked at, none left unretrieved
+        if error is not None:
+            raise error
+    return sorted((task.result() for task in done), key=_index)
 
 
 def _index(group: list[Sample]) -> int:

@@ -74,11 +74,14 @@ def _sample(row: dict[str, Any], keys: tuple[str, str, str], where: str) -> Samp
 
 
 def _qampari_sample(row: dict[str, Any]) -> Sample:
-    gold = [[a["answer_text"], *(a.get("aliases") or [])] for a in row["answer_list"]]
-    known = ("question_text", "answer_list")
-    metadata = {key: value for key, value in row.items() if key not in known}
-    unique = [list(dict.fromkeys(aliases)) for aliases in gold]
-    return Sample(prompt=row["question_text"], label=unique, metadata=metadata)
+    """Gold answers with their own name among the aliases; `tiers` (head, tail) kept beside."""
+    answers = row["answer_list"]
+    gold = [list(dict.fromkeys([a["answer_text"], *(a.get("aliases") or [])])) for a in answers]
+    known = ("question_text", "answer_list", "metadata")
+    metadata = {**(row.get("metadata") or {}), **{k: v for k, v in row.items() if k not in known}}
+    if any("tier" in answer for answer in answers):
+        metadata["tiers"] = [answer.get("tier") for answer in answers]
+    return Sample(prompt=row["question_text"], label=gold, metadata=metadata)
 
 
 class DataSource:

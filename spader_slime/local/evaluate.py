@@ -12,9 +12,10 @@ from tqdm import tqdm
 
 from spader_slime.errors import ConfigError
 from spader_slime.local.data_source import read_prompts
-from spader_slime.local.rollout import generate_and_reward, sampling_params, seeded
+from spader_slime.local.rollout import generate_and_reward
 from spader_slime.local.sample import Sample, Status
 from spader_slime.local.seam import EvalDataset, RolloutFnEvalOutput
+from spader_slime.local.state import sampling_params, seeded
 
 
 async def evaluate(args: Namespace, rollout_id: int) -> RolloutFnEvalOutput:

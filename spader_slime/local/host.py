@@ -19,9 +19,10 @@ import torch
 from spader_slime.adapter import close_clients
 from spader_slime.local.data_source import DataSource
 from spader_slime.local.evaluate import evaluate
-from spader_slime.local.rollout import Collector, HostState
+from spader_slime.local.rollout import Collector
 from spader_slime.local.sample import Sample
 from spader_slime.local.seam import RolloutFnEvalOutput, RolloutFnTrainOutput, load_function
+from spader_slime.local.state import HostState
 from spader_slime.local.train_data import convert_samples_to_train_data, split_by_dp
 
 T = TypeVar("T")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import pytest
+from support.episodes import credited, episode
 
 from spader_slime.episode import End, Episode
 from spader_slime.errors import TooManyFailuresError
 from spader_slime.metrics import check_failures, named_metrics, rollout_metrics
-from support.episodes import credited, episode
 
 TIMEOUT = Episode(end=End.INFRASTRUCTURE, error="search timeout: no answer\nin 5 s")
 

@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 import pytest
+from support.episodes import credited, episode
 
 from spader_slime import record
 from spader_slime.episode import End, Episode
 from spader_slime.errors import ConfigError, DataError
 from spader_slime.local.sample import Sample, Status
-from support.episodes import credited, episode
 
 
 def sample_of(made: Episode, evaluation: bool = False) -> Sample:
@@ -97,6 +97,6 @@ def test_single_samples_are_graded_in_evaluation_only() -> None:
 
 @pytest.mark.parametrize("metadata", [None, {}, {"other": 1}])
 def test_foreign_metadata_is_left_alone(metadata: Any) -> None:
-    sample = Sample(metadata=dict(metadata) if metadata else metadata)
+    sample = Sample(metadata=None if metadata is None else dict(metadata))  # type: ignore[arg-type]
     record.close_episode(sample, episode(["Oslo"]), evaluation=False)
     assert {k: v for k, v in sample.metadata.items() if k != "spader"} == (metadata or {})

@@ -74,13 +74,17 @@ def test_slime_rows_and_qampari_rows(tmp_path: Path) -> None:
         {
             "qid": "7",
             "question_text": "which?",
-            "answer_list": [{"answer_text": "Oslo", "aliases": ["Christiania", "Oslo"]}],
+            "answer_list": [
+                {"answer_text": "Oslo", "aliases": ["Christiania", "Oslo"], "tier": "head"},
+                {"answer_text": "Bodø"},
+            ],
+            "metadata": {"subject": "Norway"},
         },
     ]
     first, second = read_prompts(write(tmp_path / "p.jsonl", rows))
     assert first.prompt[0]["content"] == "q" and first.metadata == {"id": 3}  # type: ignore[index]
-    assert second.prompt == "which?" and second.metadata == {"qid": "7"}
-    assert second.label == [["Oslo", "Christiania"]]
+    assert second.prompt == "which?" and second.label == [["Oslo", "Christiania"], ["Bodø"]]
+    assert second.metadata == {"qid": "7", "subject": "Norway", "tiers": ["head", None]}
 
 
 def test_a_slice_of_a_file(tmp_path: Path) -> None:

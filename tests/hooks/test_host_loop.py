@@ -11,9 +11,10 @@ import pytest
 from spader_slime.errors import ConfigError
 from spader_slime.local.arguments import host_args, trainer_args
 from spader_slime.local.data_source import DataSource
-from spader_slime.local.rollout import Collector, HostState
+from spader_slime.local.rollout import Collector
 from spader_slime.local.sample import Sample, Status
 from spader_slime.local.seam import DynamicFilterOutput, RolloutFnTrainOutput, load_function
+from spader_slime.local.state import HostState
 
 HERE = __name__
 
@@ -24,7 +25,7 @@ async def quick(args: Namespace, sample: Sample, params: dict[str, Any]) -> Samp
         sample.tokens = [1]
     meta = {"finish_reason": {"type": "stop"}}
     sample.append_response_tokens(tokens=[2], log_probs=[-1.0], meta_info=meta, text="a")
-    while "wait" in str(sample.prompt) and not sample.metadata.get("start_rollout_id") == 0:
+    while "wait" in str(sample.prompt) and sample.metadata.get("start_rollout_id") != 0:
         if args.spader_state.aborted:
             sample.status = Status.ABORTED
             return sample

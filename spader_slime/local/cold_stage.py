@@ -1,4 +1,4 @@
-"""The cold start as a stage of a run: supervised steps on scripts, resumable, ending in a folder."""
+"""The cold start as a stage of a run: supervised steps on scripts, resumable."""
 
 from __future__ import annotations
 

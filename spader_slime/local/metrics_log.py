@@ -70,6 +70,9 @@ class MetricsLog:
     def close(self) -> None:
         """Close the files. A later `log` opens them again."""
         self._events.close()
+        self._close_file()
+
+    def _close_file(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -91,7 +94,7 @@ class MetricsLog:
                     file.truncate(whole)
 
     def _replace(self, lines: list[Line]) -> None:
-        self.close()
+        self._close_file()
         part = self.path.with_name(self.path.name + ".part")
         part.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
         part.replace(self.path)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -63,10 +64,14 @@ def test_a_broken_line_in_the_middle_is_an_error(tmp_path: Path) -> None:
         read_metrics(path)
 
 
-def test_tensorboard_forgets_what_is_made_again(tmp_path: Path) -> None:
+def test_tensorboard_forgets_what_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with RunDir(tmp_path) as run:
         for step in range(4):
             run.metrics.log("train", step, {"f1": step / 4})
+    later = time.time() + 60  # TensorBoard reads event files in the order of their names
+    monkeypatch.setattr(time, "time", lambda: later)
     with RunDir(tmp_path) as run:
         run.metrics.rewind("train", 2)
         run.metrics.log("train", 2, {"f1": 0.875})

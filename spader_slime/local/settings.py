@@ -101,11 +101,12 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> TrainConfig:
     """Read a run's YAML file and apply `key.path=value` overrides.
 
     Paths inside the file are relative to the file; `run.dir` is relative to where you are.
+    `${other.key}` is filled in after the overrides.
 
     Raises:
         ConfigError: unknown key, bad value, unreadable file, or an override without `=`.
     """
-    values = _override(read_yaml(path), overrides)
+    values = _override(read_yaml(path, resolve=False), overrides)
     config = build(TrainConfig, values, "config")
     _anchor(config, Path(path).parent)
     check_settings(config.train)

@@ -143,8 +143,7 @@ def build(schema: type[T], values: Mapping[str, Any], where: str) -> T:
 
 
 def _at(values: Mapping[str, Any], error: OmegaConfBaseException) -> Any:
-    found = OmegaConf.select(OmegaConf.create(dict(values)), getattr(error, "full_key", "") or "")
-    return found
+    return OmegaConf.select(OmegaConf.create(dict(values)), getattr(error, "full_key", "") or "")
 
 
 def _check_keys(node: Any, values: Mapping[str, Any], where: str) -> None:

@@ -72,7 +72,7 @@ def _cell(peer: Peer, step: int) -> str:
         parts.append(f"[cyan]+{len(peer.new_S[step])} {escape(', '.join(peer.new_S[step]))}[/]")
     advantage = credit.advantages_S[step]
     color = "green" if advantage > 0 else "red" if advantage < 0 else "dim"
-    parts.append(f"reward {credit.rewards_S[step]:.2f}  [{color}]advantage {advantage:+.2f}[/]")
+    parts.append(f"reward {credit.rewards_S[step]:.2f}  [{color}]adv {advantage:+.2f}[/]")
     return "\n".join(parts)
 
 

@@ -10,6 +10,7 @@ from html import escape
 from omegaconf import OmegaConf
 
 from spader_slime.report.data import RunData
+from spader_slime.report.style import DPI
 from spader_slime.report.tables import facts, scores
 
 STYLE = """
@@ -23,7 +24,6 @@ p { margin: 4px 0 14px; max-width: 70ch; color: #57606a; }
 section { background: #fff; border: 1px solid #d8dee4; border-radius: 10px;
   padding: 22px 24px; margin-top: 20px; overflow-x: auto; }
 img { width: 100%; height: auto; display: block; }
-img.wide { width: auto; min-width: 100%; max-width: none; }
 table { border-collapse: collapse; margin: 6px 0 10px; font-variant-numeric: tabular-nums; }
 th, td { text-align: right; padding: 6px 14px; border-bottom: 1px solid #eaeef2; }
 th { color: #57606a; font-weight: 600; font-size: 13px; }
@@ -41,7 +41,7 @@ footer { margin-top: 24px; font-size: 13px; color: #57606a; }
 
 @dataclass(frozen=True)
 class Picture:
-    """A plot on the page; `png` holds the file's bytes, `wide` scrolls sideways."""
+    """A plot on the page; `png` holds the file's bytes, `wide` keeps its size and scrolls sideways."""
 
     title: str
     caption: str
@@ -91,7 +91,8 @@ def _scores(run: RunData, split: str) -> str:
 
 def _section(picture: Picture) -> str:
     source = f"data:image/png;base64,{b64encode(picture.png).decode()}"
-    shape = ' class="wide"' if picture.wide else ""
+    pixels = int.from_bytes(picture.png[16:20], "big")  # the width in a PNG's header
+    shape = f' style="width: {pixels * 96 // DPI}px"' if picture.wide else ""
     return (
         f"<section><h2>{escape(picture.title)}</h2>\n<p>{escape(picture.caption)}</p>\n"
         f'<img{shape} src="{source}" alt="{escape(picture.title)}"></section>'

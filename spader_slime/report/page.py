@@ -41,7 +41,7 @@ footer { margin-top: 24px; font-size: 13px; color: #57606a; }
 
 @dataclass(frozen=True)
 class Picture:
-    """A plot on the page; `png` holds the file's bytes, `wide` keeps its size and scrolls sideways."""
+    """A plot on the page; `png` holds the file's bytes; `wide` ones scroll sideways."""
 
     title: str
     caption: str

@@ -28,7 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"spader-slime: {' '.join(str(error).split())}", file=sys.stderr)
         return USER_FAULT
     except KeyboardInterrupt:
-        print("\nspader-slime: interrupted; the same command goes on from here", file=sys.stderr)
+        print(
+            "\nspader-slime: interrupted; `train` and `compare` go on when called again",
+            file=sys.stderr,
+        )
         return INTERRUPTED
     except BrokenPipeError:  # `spader-slime show DUMP | head`
         sys.stderr.close()

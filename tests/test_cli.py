@@ -75,7 +75,7 @@ def test_interrupts_end_tidily(
 
     monkeypatch.setattr("spader_slime.report.write_report", interrupted)
     assert cli.main(["report", str(tmp_path)]) == cli.INTERRUPTED
-    assert "goes on" in capsys.readouterr().err
+    assert "go on" in capsys.readouterr().err
 
 
 def test_show_and_report_work_from_the_command_line(

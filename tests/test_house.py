@@ -150,3 +150,17 @@ def test_the_base_install_is_light() -> None:
     base = text[text.index("HOOKS = [") : text.index("]", text.index("HOOKS = ["))]
     heavy = ("torch", "sglang", "transformers", "megatron")
     assert [name for name in heavy if name in base] == []
+
+
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)#\s]+)")
+
+
+def test_links_in_documents_lead_somewhere() -> None:
+    documents = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    dead = [
+        f"{relative(path)}: {target}"
+        for path in documents
+        for target in LINK.findall(path.read_text(encoding="utf-8"))
+        if "://" not in target and not (path.parent / target).exists()
+    ]
+    assert dead == []

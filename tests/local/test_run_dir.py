@@ -16,6 +16,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from spader_slime.errors import ConfigError, DataError
 from spader_slime.local.metrics_log import read_metrics
 from spader_slime.local.run_dir import RunDir
+from spader_slime.local.settings import TrainConfig
 
 
 def steps(run: RunDir, phase: str) -> list[int]:
@@ -122,8 +123,6 @@ def test_json_is_written_whole_and_finite(tmp_path: Path) -> None:
 
 
 def test_other_settings_need_another_folder(tmp_path: Path) -> None:
-    from spader_slime.local.settings import TrainConfig
-
     config = TrainConfig()
     with RunDir(tmp_path) as run:
         run.write_config(config)

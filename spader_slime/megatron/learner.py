@@ -1,0 +1,220 @@
+"""The trainer: real Megatron-core, one `Learner` in every process of the tp x pp x dp grid."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch.distributed as dist
+from torch import Tensor
+
+from spader_slime.errors import DataError
+from spader_slime.megatron import checkpoint, grid
+from spader_slime.megatron.batching import (
+    MicroBatch,
+    RolloutData,
+    read_trajectories,
+    split_minibatches,
+)
+from spader_slime.megatron.export import write_hf
+from spader_slime.megatron.losses import LossOptions, LossTokens, policy_loss, token_weights
+from spader_slime.megatron.model import ModelConfig, build_model
+from spader_slime.megatron.optimizer import Optimizer
+from spader_slime.megatron.passes import Passes, add_up
+from spader_slime.megatron.placement import gather_hf, load_hf, place
+from spader_slime.megatron.settings import LearnerSettings, check_settings
+
+LOSS_PARTS = ("loss", "pg_loss", "entropy", "clip_fraction", "approx_kl", "kl")
+GAP_PARTS = ("gap_sum", "gap_tokens")
+
+
+class Learner:
+    """A policy in training.
+
+    Every method has to be called on every process of the grid with the same arguments, and returns
+    the same value on all of them. `rollout_data` has slime's keys (lists, one entry per
+    trajectory); a data-parallel rank picks its own share.
+
+    Args:
+        settings: see `LearnerSettings`.
+        hf_dir: Hugging Face folder to start from; its config and tokenizer are exported again.
+        where: this process in the grid; the only one by default.
+
+    Raises:
+        CheckpointError: the folder can't be read or holds an unsupported model.
+        ConfigError: settings that contradict each other.
+    """
+
+    def __init__(
+        self, settings: LearnerSettings, hf_dir: str | Path, where: grid.Place | None = None
+    ) -> None:
+        check_settings(settings)
+        self.settings, self.hf_dir = settings, Path(hf_dir)
+        self.config = ModelConfig.from_hf(hf_dir)
+        grid.start_grid(settings, where or grid.Place())
+        self.policy = self._load()
+        self.placed = place(self.policy.model, self.config)
+        sharded = {p.local: p.sharded for p in self.placed}
+        self.optimizer = Optimizer(self.policy.model, settings, sharded.__getitem__)
+        self.reference = self._load() if settings.kl_coef > 0 else None
+
+    def _load(self) -> Passes:
+        model = build_model(self.config, self.settings)
+        load_hf(place(model, self.config), self.config, self.hf_dir)
+        return Passes(model, self.settings, self.config.vocab)
+
+    def log_probs(self, rollout_data: RolloutData) -> list[Tensor]:
+        """Log-probabilities (nats, at the rollout temperature) under the current policy.
+
+        Returns:
+            One float32 [response length] per trajectory, on the CPU; 0.0 where the mask is 0.
+        """
+        return self._score(self.policy, rollout_data)
+
+    def reference_log_probs(self, rollout_data: RolloutData) -> list[Tensor]:
+        """The same under the frozen reference, which exists only with `kl_coef` above 0."""
+        assert self.reference is not None, "no reference model without a KL coefficient"
+        return self._score(self.reference, rollout_data)
+
+    def _score(self, passes: Passes, data: RolloutData) -> list[Tensor]:
+        return passes.score(read_trajectories(data), [int(n) for n in data["response_lengths"]])
+
+    def train(self, rollout_data: RolloutData) -> dict[str, float]:
+        """One rollout: `minibatches` optimizer steps of the clipped policy gradient.
+
+        Reads tokens, response_lengths, loss_masks, advantages ([response length] each),
+        rollout_log_probs, and, where present, rollout_mask_sums, log_probs, ref_log_probs.
+        The loss is the mean over a minibatch's trajectories of the mean over their tokens;
+        a trajectory without trainable tokens counts as zero, as in slime.
+
+        Returns:
+            Means over the optimizer steps of loss, pg_loss, entropy, clip_fraction, approx_kl, kl,
+            grad_norm, lr; `skipped` steps; `tokens` trained on; `logprob_gap` and
+            `logprob_gap_max`: |train - rollout| over the first minibatch before weights move.
+
+        Raises:
+            DataError: a needed key is missing or lengths disagree.
+        """
+        data = self._complete(rollout_data)
+        steps = []
+        for part in split_minibatches(read_trajectories(data), self.settings.minibatches):
+            if any(t is not None for t in part):
+                reports = self.policy.gradients(part, self._loss(data, len(part)))
+                measured = add_up(reports, (*LOSS_PARTS, *GAP_PARTS), ("gap_max",))
+                steps.append({**measured, **self.optimizer.step()})
+        return _summary(steps)
+
+    def _complete(self, rollout_data: RolloutData) -> dict[str, Any]:
+        """Add the log-probabilities that the loss needs and the data lack."""
+        data = dict(rollout_data)
+        for key in ("advantages", "rollout_log_probs"):
+            if key not in data:
+                raise DataError(f"rollout data lack {key!r}")
+        if self.settings.old_log_probs == "rollout":
+            data["log_probs"] = data["rollout_log_probs"]
+        elif data.get("log_probs") is None and self.settings.minibatches > 1:
+            data["log_probs"] = self.log_probs(data)
+        if self.reference is not None and data.get("ref_log_probs") is None:
+            data["ref_log_probs"] = self.reference_log_probs(data)
+        return data
+
+    def _loss(self, data: dict[str, Any], trajectories: int) -> Any:
+        options = LossOptions(
+            **{f: getattr(self.settings, f) for f in LossOptions.__dataclass_fields__}
+        )
+        old, ref = data.get("log_probs"), data.get("ref_log_probs")
+
+        def loss(
+            batch: MicroBatch, log_probs_N: Tensor, entropy_N: Tensor
+        ) -> tuple[Tensor, dict[str, Tensor]]:
+            tokens = LossTokens(
+                advantages_N=batch.pick(data["advantages"]),
+                old_N=log_probs_N.detach() if old is None else batch.pick(old),
+                weights_N=token_weights(batch.counts(), trajectories),
+                ref_N=batch.pick(ref) if ref is not None and options.kl_coef > 0 else None,
+            )
+            value, report = policy_loss(log_probs_N, entropy_N, tokens, options)
+            gap = (log_probs_N.detach() - batch.pick(data["rollout_log_probs"])).abs()
+            report |= {"gap_sum": gap.sum(), "gap_max": gap.max()}
+            report["gap_tokens"] = gap.new_tensor(len(gap))
+            return value, report
+
+        return loss
+
+    def supervised(self, batch: RolloutData, aggregate: str = "token") -> dict[str, float]:
+        """One optimizer step of next-token cross-entropy on the tokens with loss mask 1.
+
+        Args:
+            batch: tokens, response_lengths, loss_masks.
+            aggregate: "token": mean over all masked tokens; "trajectory": mean over trajectories
+                of their token means.
+
+        Returns:
+            loss (nats), entropy, tokens, grad_norm, lr, skipped.
+        """
+        part = [t for t in read_trajectories(batch) if t is not None]
+        if not part:
+            raise DataError("no token to learn from: every loss mask is zero")
+        total = sum(len(t.acted_A) for t in part)
+
+        def loss(
+            batch: MicroBatch, log_probs_N: Tensor, entropy_N: Tensor
+        ) -> tuple[Tensor, dict[str, Tensor]]:
+            weights = log_probs_N.new_full(log_probs_N.shape, 1.0 / total)
+            if aggregate == "trajectory":
+                weights = token_weights(batch.counts(), len(part))
+            value = -weights.dot(log_probs_N)
+            return value, {"loss": value.detach(), "entropy": weights.dot(entropy_N)}
+
+        reports = self.policy.gradients(part, loss)
+        measured = add_up(reports, ("loss", "entropy"))
+        return {**measured, "tokens": float(total), **self.optimizer.step()}
+
+    def export_hf(self, folder: str | Path) -> Path:
+        """Write the policy as a Hugging Face folder (world rank 0 writes), whole or not at all."""
+        tensors = gather_hf(self.placed, self.config)
+        if dist.get_rank() == 0:
+            write_hf(folder, self.hf_dir, tensors)
+        dist.barrier()
+        return Path(folder)
+
+    def save(
+        self, folder: str | Path, iteration: int, state: dict[str, Any], keep: int | None = None
+    ) -> Path:
+        """Write `folder/iter_NNNNNNN`, whole or not at all.
+
+        Args:
+            folder: the run's checkpoint folder.
+            iteration: number of the finished iteration.
+            state: the caller's own, JSON values only.
+            keep: how many of the newest checkpoints stay; None: all.
+        """
+        return checkpoint.save(self, Path(folder), iteration, state, keep)
+
+    def load(self, folder: str | Path) -> checkpoint.Restored:
+        """Restore weights, optimizer and random state from `folder/iter_NNNNNNN`, or from the
+        newest complete checkpoint in `folder`; the process grid may differ.
+
+        Raises:
+            CheckpointError: nothing complete there, or another model.
+        """
+        return checkpoint.load(self, Path(folder))
+
+    def close(self) -> None:
+        """Leave the grid."""
+        grid.stop_grid()
+
+
+def _summary(steps: list[dict[str, float]]) -> dict[str, float]:
+    if not steps:
+        return {"skipped": 0.0, "tokens": 0.0, "steps": 0.0}
+    first, names = steps[0], (*LOSS_PARTS, "grad_norm", "lr")
+    means = {name: sum(s[name] for s in steps) / len(steps) for name in names}
+    return {
+        **means,
+        "skipped": sum(s["skipped"] for s in steps),
+        "steps": float(len(steps)),
+        "tokens": sum(s["gap_tokens"] for s in steps),
+        "logprob_gap": first["gap_sum"] / max(first["gap_tokens"], 1.0),
+        "logprob_gap_max": first["gap_max"],
+    }

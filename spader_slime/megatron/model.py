@@ -1,0 +1,199 @@
+"""From a Hugging Face config to a Megatron-core GPT model.
+
+Legend: T token position, B sequence of a micro-batch, N chosen positions, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from megatron.core import parallel_state
+from megatron.core.models.gpt import GPTModel
+from megatron.core.models.gpt.gpt_layer_specs import (
+    get_gpt_layer_local_spec,
+    get_gpt_layer_with_transformer_engine_spec,
+)
+from megatron.core.transformer.spec_utils import ModuleSpec
+from megatron.core.transformer.transformer_config import TransformerConfig
+from torch import Tensor
+
+from spader_slime.errors import CheckpointError
+from spader_slime.megatron.attention import FusedCausalAttention
+from spader_slime.megatron.cpu import device, has_cuda, on_device
+from spader_slime.megatron.settings import LearnerSettings
+
+try:
+    import transformer_engine  # noqa: F401
+
+    HAVE_TE = True
+except ImportError:
+    HAVE_TE = False
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Shape of a decoder, read from a Hugging Face `config.json`."""
+
+    family: str  # the config's `model_type`, a key of `weights.FAMILIES`
+    hidden: int
+    layers: int
+    heads: int
+    groups: int  # key-value heads
+    head_dim: int
+    ffn: int
+    vocab: int  # rows of the embedding in the Hugging Face folder
+    max_positions: int
+    rope_theta: float
+    norm_eps: float
+    tied: bool
+    qkv_bias: bool
+    qk_norm: bool
+
+    @classmethod
+    def from_hf(cls, folder: str | Path) -> ModelConfig:
+        """Read `config.json`.
+
+        Raises:
+            CheckpointError: no readable config, or a feature that is not supported.
+        """
+        path = Path(folder) / "config.json"
+        try:
+            values = json.loads(path.read_text())
+            return cls._from_values(values)
+        except (OSError, ValueError, KeyError) as error:
+            raise CheckpointError(f"{path}: not a readable model config ({error!r})") from error
+
+    @classmethod
+    def _from_values(cls, hf: dict[str, Any]) -> ModelConfig:
+        _refuse_unsupported(hf)
+        rope = hf.get("rope_parameters") or {"rope_theta": hf.get("rope_theta", 10000.0)}
+        heads = hf["num_attention_heads"]
+        return cls(
+            family=hf["model_type"],
+            hidden=hf["hidden_size"],
+            layers=hf["num_hidden_layers"],
+            heads=heads,
+            groups=hf.get("num_key_value_heads", heads),
+            head_dim=hf.get("head_dim") or hf["hidden_size"] // heads,
+            ffn=hf["intermediate_size"],
+            vocab=hf["vocab_size"],
+            max_positions=hf["max_position_embeddings"],
+            rope_theta=float(rope["rope_theta"]),
+            norm_eps=hf["rms_norm_eps"],
+            tied=bool(hf.get("tie_word_embeddings", False)),
+            qkv_bias=hf["model_type"] == "qwen2" or bool(hf.get("attention_bias", False)),
+            qk_norm=hf["model_type"] == "qwen3",
+        )
+
+    @property
+    def untied(self) -> bool:
+        """The output layer has its own weights."""
+        return not self.tied
+
+    def padded_vocab(self, tp: int) -> int:
+        """Embedding rows in the Megatron model: the vocabulary padded to a multiple of `tp`."""
+        return -(-self.vocab // tp) * tp
+
+
+def _refuse_unsupported(hf: dict[str, Any]) -> None:
+    rope = hf.get("rope_parameters") or hf.get("rope_scaling") or {}
+    kind = rope.get("rope_type", rope.get("type", "default"))
+    if kind != "default":
+        raise CheckpointError(f"rope_type {kind!r} is not supported by the trainer")
+    if hf.get("hidden_act", "silu") != "silu":
+        raise CheckpointError(f"activation {hf['hidden_act']!r} is not supported by the trainer")
+    if hf.get("use_sliding_window"):
+        raise CheckpointError("sliding-window attention is not supported by the trainer")
+
+
+class PolicyModel(GPTModel):
+    """GPTModel that computes logits only where they are needed."""
+
+    positions: Tensor | None = None  # [N] into the flattened [T, B] grid; None: everywhere
+
+    def forward_at(self, tokens_BT: Tensor, positions_N: Tensor) -> Tensor:
+        """Logits at the chosen positions, or the hidden states before the last stage.
+
+        Returns:
+            Last stage: [N, V / tp] vocabulary-parallel logits. Other stages: [T, B, hidden].
+        """
+        self.positions = positions_N
+        try:
+            output: Tensor = self(tokens_BT, None, None)
+        finally:
+            self.positions = None
+        return output
+
+    def _postprocess(self, hidden_states: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if not self.post_process or self.positions is None:
+            return super()._postprocess(hidden_states, *args, **kwargs)
+        chosen = hidden_states.flatten(0, 1).index_select(0, self.positions).unsqueeze(1)
+        tied = self.share_embeddings_and_output_weights
+        weight = self.shared_embedding_or_output_weight() if tied else None
+        logits, _ = self.output_layer(chosen, weight=weight)
+        return logits.squeeze(1)
+
+
+def build_model(config: ModelConfig, settings: LearnerSettings) -> PolicyModel:
+    """This process' part of the model, fp32, weights not yet loaded. The grid must be up."""
+    with on_device():
+        model = PolicyModel(
+            config=transformer_config(config, settings),
+            transformer_layer_spec=layer_spec(config),
+            vocab_size=config.padded_vocab(settings.tp),
+            max_sequence_length=config.max_positions,
+            pre_process=parallel_state.is_pipeline_first_stage(),
+            post_process=parallel_state.is_pipeline_last_stage(),
+            share_embeddings_and_output_weights=config.tied,
+            position_embedding_type="rope",
+            rotary_base=config.rope_theta,
+        )
+    return model.to(device())
+
+
+def layer_spec(config: ModelConfig) -> ModuleSpec:
+    """Transformer Engine layers where CUDA and TE are there, else Megatron's local layers."""
+    if HAVE_TE and has_cuda():
+        return get_gpt_layer_with_transformer_engine_spec(qk_layernorm=config.qk_norm)
+    spec = get_gpt_layer_local_spec(qk_layernorm=config.qk_norm, normalization="RMSNorm")
+    spec.submodules.self_attention.submodules.core_attention = FusedCausalAttention
+    return spec
+
+
+def transformer_config(config: ModelConfig, settings: LearnerSettings) -> TransformerConfig:
+    """Megatron's own configuration: fp32, no dropout, no kernels that need CUDA."""
+    return TransformerConfig(
+        num_layers=config.layers,
+        hidden_size=config.hidden,
+        ffn_hidden_size=config.ffn,
+        num_attention_heads=config.heads,
+        num_query_groups=config.groups,
+        kv_channels=config.head_dim,
+        normalization="RMSNorm",
+        layernorm_epsilon=config.norm_eps,
+        qk_layernorm=config.qk_norm,
+        gated_linear_unit=True,
+        activation_func=torch.nn.functional.silu,
+        add_bias_linear=False,
+        add_qkv_bias=config.qkv_bias,
+        hidden_dropout=0.0,
+        attention_dropout=0.0,
+        tensor_model_parallel_size=settings.tp,
+        pipeline_model_parallel_size=settings.pp,
+        pipeline_dtype=torch.float32,
+        variable_seq_lengths=True,
+        moe_token_dispatcher_type="alltoall",  # the default refuses variable lengths, MoE or not
+        calculate_per_token_loss=True,
+        use_cpu_initialization=not has_cuda(),
+        perform_initialization=False,
+        gradient_accumulation_fusion=False,
+        bias_activation_fusion=False,
+        bias_dropout_fusion=False,
+        masked_softmax_fusion=False,
+        apply_rope_fusion=False,
+        persist_layer_norm=False,
+    )

@@ -6,7 +6,7 @@ Legend: T token, B sequence of a micro-batch, A token of one trajectory where th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -116,26 +116,21 @@ def _read(
 def split_minibatches(
     trajectories: Sequence[Trajectory | None], minibatches: int
 ) -> list[Sequence[Trajectory | None]]:
-    """Consecutive parts of nearly equal size, as slime splits a rollout into training steps."""
+    """Consecutive parts of nearly equal size, as slime splits a rollout into training steps.
+
+    Always `minibatches` parts; some are empty when there are fewer trajectories than that.
+    """
     total = len(trajectories)
     bounds = [total * k // minibatches for k in range(minibatches + 1)]
-    parts = [trajectories[a:b] for a, b in pairwise(bounds)]
-    return [part for part in parts if part]
-
-
-def share_of(trajectories: Sequence[Trajectory | None], rank: int, size: int) -> list[Trajectory]:
-    """This data-parallel rank's part: trajectories dealt out by length, longest first."""
-    real = [t for t in trajectories if t is not None]
-    real.sort(key=lambda t: (-t.inputs, t.index))
-    return real[rank::size]
+    return [trajectories[a:b] for a, b in pairwise(bounds)]
 
 
 def micro_batches(
-    trajectories: Sequence[Trajectory], budget: int, device: torch.device
-) -> Iterator[MicroBatch]:
+    trajectories: Sequence[Trajectory | None], budget: int, device: torch.device
+) -> list[MicroBatch]:
     """Length-sorted micro-batches of at most `budget` padded tokens (one sequence at least)."""
-    for group in plan(trajectories, budget):
-        yield _pad(group, device)
+    real = [t for t in trajectories if t is not None]
+    return [_pad(group, device) for group in plan(real, budget)]
 
 
 def plan(trajectories: Sequence[Trajectory], budget: int) -> list[list[Trajectory]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import re
 import shutil
 from dataclasses import dataclass
@@ -140,18 +139,16 @@ def _sharded(learner: Learner, loading: bool) -> dict[str, Any]:
         }
         for key in MOMENTS
     }
-    common = {} if loading else {"optimizer_steps": learner.optimizer.steps, "rng": _random_state()}
+    # One random state serves all processes: without dropout no rank draws numbers of its own.
+    common = (
+        {}
+        if loading
+        else {"optimizer_steps": learner.optimizer.steps, "rng": torch.get_rng_state()}
+    )
     return {"model": model, "optimizer": moments, **common}
 
 
 def _restore(learner: Learner, loaded: dict[str, Any]) -> None:
     learner.policy.model.load_state_dict(loaded["model"])
     learner.optimizer.restore(loaded["optimizer"], loaded["optimizer_steps"])
-    state = loaded["rng"]
-    torch.set_rng_state(state["torch"])
-    random.setstate((state["python"][0], tuple(state["python"][1]), state["python"][2]))
-
-
-def _random_state() -> dict[str, Any]:
-    """One state serves all processes: without dropout no rank draws numbers of its own."""
-    return {"torch": torch.get_rng_state(), "python": list(random.getstate())}
+    torch.set_rng_state(loaded["rng"])

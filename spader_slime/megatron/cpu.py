@@ -32,11 +32,13 @@ def device() -> torch.device:
 
 
 class _CudaMeansCpu(TorchFunctionMode):
-    """Creates on the CPU what a torch function is asked to create on "cuda"."""
+    """Keeps on the CPU what a torch function is asked to create on, or move to, "cuda"."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
+        if func is torch.Tensor.cuda:
+            return args[0]
         if kwargs and "device" in kwargs and str(kwargs["device"]).startswith("cuda"):
             kwargs = {**kwargs, "device": "cpu"}
         return func(*args, **(kwargs or {}))

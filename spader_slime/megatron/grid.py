@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -11,7 +12,7 @@ import torch
 import torch.distributed as dist
 from megatron.core import parallel_state
 
-from spader_slime.megatron.cpu import backend, has_cuda, on_device
+from spader_slime.megatron.cpu import backend, device, has_cuda, on_device
 from spader_slime.megatron.settings import LearnerSettings
 
 
@@ -64,6 +65,20 @@ def stop_grid() -> None:
     parallel_state.destroy_model_parallel()
     if dist.is_initialized():
         dist.destroy_process_group()
+
+
+def dp_rank_of(rank: int, settings: LearnerSettings) -> int:
+    """Data-parallel rank of a world rank: tensor-parallel ranks are neighbours, then dp, then pp."""
+    return rank // settings.tp % settings.dp
+
+
+def over_replicas(values: Sequence[float]) -> list[float]:
+    """Sums of plain numbers over data-parallel ranks."""
+    group = parallel_state.get_data_parallel_group()
+    if dist.get_world_size(group) == 1:
+        return list(values)
+    total = torch.tensor(values, dtype=torch.float64, device=device())
+    return list(sum_over(group, total).tolist())
 
 
 def is_last_stage() -> bool:

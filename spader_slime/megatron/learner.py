@@ -20,7 +20,7 @@ from spader_slime.megatron.export import write_hf
 from spader_slime.megatron.losses import LossOptions, LossTokens, policy_loss, token_weights
 from spader_slime.megatron.model import ModelConfig, build_model
 from spader_slime.megatron.optimizer import Optimizer
-from spader_slime.megatron.passes import Passes, add_up
+from spader_slime.megatron.passes import Loss, Passes, add_up
 from spader_slime.megatron.placement import gather_hf, load_hf, place
 from spader_slime.megatron.settings import LearnerSettings, check_settings
 
@@ -31,9 +31,9 @@ GAP_PARTS = ("gap_sum", "gap_tokens")
 class Learner:
     """A policy in training.
 
-    Every method has to be called on every process of the grid with the same arguments, and returns
-    the same value on all of them. `rollout_data` has slime's keys (lists, one entry per
-    trajectory); a data-parallel rank picks its own share.
+    Every method has to be called on every process of the grid. `rollout_data` has slime's keys
+    (lists, one entry per trajectory) and holds the trajectories of this data-parallel rank; metrics
+    cover all ranks and are the same on all processes.
 
     Args:
         settings: see `LearnerSettings`.
@@ -52,11 +52,18 @@ class Learner:
         self.settings, self.hf_dir = settings, Path(hf_dir)
         self.config = ModelConfig.from_hf(hf_dir)
         grid.start_grid(settings, where or grid.Place())
+        try:
+            self._set_up()
+        except BaseException:
+            grid.stop_grid()
+            raise
+
+    def _set_up(self) -> None:
         self.policy = self._load()
         self.placed = place(self.policy.model, self.config)
         sharded = {p.local: p.sharded for p in self.placed}
-        self.optimizer = Optimizer(self.policy.model, settings, sharded.__getitem__)
-        self.reference = self._load() if settings.kl_coef > 0 else None
+        self.optimizer = Optimizer(self.policy.model, self.settings, sharded.__getitem__)
+        self.reference = self._load() if self.settings.kl_coef > 0 else None
 
     def _load(self) -> Passes:
         model = build_model(self.config, self.settings)
@@ -67,7 +74,8 @@ class Learner:
         """Log-probabilities (nats, at the rollout temperature) under the current policy.
 
         Returns:
-            One float32 [response length] per trajectory, on the CPU; 0.0 where the mask is 0.
+            One float32 [response length] per trajectory of this data-parallel rank, on the CPU;
+            0.0 where the mask is 0.
         """
         return self._score(self.policy, rollout_data)
 
@@ -84,8 +92,10 @@ class Learner:
 
         Reads tokens, response_lengths, loss_masks, advantages ([response length] each),
         rollout_log_probs, and, where present, rollout_mask_sums, log_probs, ref_log_probs.
-        The loss is the mean over a minibatch's trajectories of the mean over their tokens;
-        a trajectory without trainable tokens counts as zero, as in slime.
+        A minibatch is made of the k-th part of every data-parallel rank's trajectories. The loss is
+        the mean over its trajectories of the mean over their tokens; a trajectory without trainable
+        tokens counts as zero, as in slime. Before the last pipeline stage only tokens,
+        response_lengths and loss_masks are needed.
 
         Returns:
             Means over the optimizer steps of loss, pg_loss, entropy, clip_fraction, approx_kl, kl,
@@ -96,10 +106,13 @@ class Learner:
             DataError: a needed key is missing or lengths disagree.
         """
         data = self._complete(rollout_data)
+        parts = split_minibatches(read_trajectories(data), self.settings.minibatches)
         steps = []
-        for part in split_minibatches(read_trajectories(data), self.settings.minibatches):
-            if any(t is not None for t in part):
-                reports = self.policy.gradients(part, self._loss(data, len(part)))
+        for part in parts:
+            trainable = sum(t is not None for t in part)
+            everywhere, trainable_everywhere = grid.over_replicas([len(part), trainable])
+            if trainable_everywhere:
+                reports = self.policy.gradients(part, self._loss(data, everywhere))
                 measured = add_up(reports, (*LOSS_PARTS, *GAP_PARTS), ("gap_max",))
                 steps.append({**measured, **self.optimizer.step()})
         return _summary(steps)
@@ -107,18 +120,18 @@ class Learner:
     def _complete(self, rollout_data: RolloutData) -> dict[str, Any]:
         """Add the log-probabilities that the loss needs and the data lack."""
         data = dict(rollout_data)
-        for key in ("advantages", "rollout_log_probs"):
+        for key in ("advantages", "rollout_log_probs") if grid.is_last_stage() else ():
             if key not in data:
                 raise DataError(f"rollout data lack {key!r}")
         if self.settings.old_log_probs == "rollout":
-            data["log_probs"] = data["rollout_log_probs"]
+            data["log_probs"] = data.get("rollout_log_probs")
         elif data.get("log_probs") is None and self.settings.minibatches > 1:
             data["log_probs"] = self.log_probs(data)
         if self.reference is not None and data.get("ref_log_probs") is None:
             data["ref_log_probs"] = self.reference_log_probs(data)
         return data
 
-    def _loss(self, data: dict[str, Any], trajectories: int) -> Any:
+    def _loss(self, data: dict[str, Any], trajectories: float) -> Loss:
         options = LossOptions(
             **{f: getattr(self.settings, f) for f in LossOptions.__dataclass_fields__}
         )
@@ -153,18 +166,19 @@ class Learner:
             loss (nats), entropy, tokens, grad_norm, lr, skipped.
         """
         part = [t for t in read_trajectories(batch) if t is not None]
-        if not part:
+        tokens = sum(len(t.acted_A) for t in part)
+        total, trajectories = grid.over_replicas([tokens, len(part)])
+        if not total:
             raise DataError("no token to learn from: every loss mask is zero")
-        total = sum(len(t.acted_A) for t in part)
 
         def loss(
             batch: MicroBatch, log_probs_N: Tensor, entropy_N: Tensor
         ) -> tuple[Tensor, dict[str, Tensor]]:
             weights = log_probs_N.new_full(log_probs_N.shape, 1.0 / total)
             if aggregate == "trajectory":
-                weights = token_weights(batch.counts(), len(part))
+                weights = token_weights(batch.counts(), trajectories)
             value = -weights.dot(log_probs_N)
-            return value, {"loss": value.detach(), "entropy": weights.dot(entropy_N)}
+            return value, {"loss": value.detach(), "entropy": weights.dot(entropy_N.detach())}
 
         reports = self.policy.gradients(part, loss)
         measured = add_up(reports, ("loss", "entropy"))

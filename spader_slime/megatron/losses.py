@@ -89,6 +89,6 @@ def k3_kl(log_probs_N: Tensor, ref_N: Tensor) -> Tensor:
     return difference.expm1() - difference
 
 
-def token_weights(counts_N: Tensor, trajectories: int) -> Tensor:
+def token_weights(counts_N: Tensor, trajectories: float) -> Tensor:
     """1 / (trajectories x count) per token, where count is its trajectory's trainable tokens."""
     return 1.0 / (counts_N.clamp_min(1.0) * trajectories)

@@ -10,7 +10,7 @@ from megatron.core import parallel_state
 from torch import Tensor
 
 from spader_slime.megatron import grid
-from spader_slime.megatron.batching import MicroBatch, Trajectory, micro_batches, share_of
+from spader_slime.megatron.batching import MicroBatch, Trajectory, micro_batches
 from spader_slime.megatron.cpu import device
 from spader_slime.megatron.model import PolicyModel
 from spader_slime.megatron.settings import LearnerSettings
@@ -22,7 +22,7 @@ Trajectories = Sequence[Trajectory | None]
 
 
 class Passes:
-    """Runs one model over trajectories; every data-parallel rank runs its own share.
+    """Runs one model over the trajectories of this data-parallel rank.
 
     Args:
         vocab: true vocabulary size.
@@ -32,7 +32,7 @@ class Passes:
         self.model, self.settings, self.vocab = model, settings, vocab
 
     def score(self, trajectories: Trajectories, lengths: Sequence[int]) -> list[Tensor]:
-        """Log-probability of every acted token, 0.0 elsewhere; the same on every process.
+        """Log-probability of every acted token, 0.0 elsewhere; on every process of the replica.
 
         Returns:
             One float32 [response length] per trajectory.
@@ -42,7 +42,7 @@ class Passes:
             log_probs, _ = self._measure(batch, logits, with_entropy=False)
             return log_probs.new_zeros(()), log_probs
 
-        batches = self._share(trajectories)
+        batches = self._batches(trajectories)
         results = run(self.model, batches, keep, train=False)
         everything = torch.zeros(sum(lengths), device=device())
         parts = everything.split(list(lengths))
@@ -51,7 +51,8 @@ class Passes:
                 pieces = flat.split(batch.sizes().tolist())
                 for item, piece in zip(batch.trajectories, pieces, strict=True):
                     parts[item.index][item.acted_A.to(piece.device)] = piece
-        return list(grid.sum_over(None, everything).cpu().split(list(lengths)))
+        replica = parallel_state.get_model_parallel_group()
+        return list(grid.sum_over(replica, everything).cpu().split(list(lengths)))
 
     def gradients(self, trajectories: Trajectories, loss: Loss) -> list[dict[str, Tensor]]:
         """Add the gradients of `loss` to the parameters.
@@ -67,7 +68,7 @@ class Passes:
         def consume(batch: MicroBatch, logits: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
             return loss(batch, *self._measure(batch, logits, with_entropy=True))
 
-        results = run(self.model, self._share(trajectories), consume, train=True)
+        results = run(self.model, self._batches(trajectories), consume, train=True)
         return results if grid.reports() else []
 
     def _measure(
@@ -82,10 +83,8 @@ class Passes:
             with_entropy,
         )
 
-    def _share(self, trajectories: Trajectories) -> list[MicroBatch]:
-        rank = parallel_state.get_data_parallel_rank()
-        share = share_of(trajectories, rank, self.settings.dp)
-        return list(micro_batches(share, self.settings.micro_tokens, device()))
+    def _batches(self, trajectories: Trajectories) -> list[MicroBatch]:
+        return micro_batches(trajectories, self.settings.micro_tokens, device())
 
 
 def add_up(

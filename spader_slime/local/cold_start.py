@@ -13,8 +13,8 @@ from spader_slime.agent.protocol import Protocol
 from spader_slime.agent.template import ChatBoundary
 from spader_slime.config import ranged
 from spader_slime.errors import ConfigError
-from spader_slime.local.clues import Guide
 from spader_slime.local.curriculum import Curriculum
+from spader_slime.local.guide import Guide
 from spader_slime.local.scripts import ScriptWriter
 from spader_slime.megatron.settings import LearnerSettings
 
@@ -90,7 +90,7 @@ def cold_start_batches(
     agent, rollout = config.spader.agent, config.rollout
     budget = make_budget(agent, rollout.max_response_tokens, rollout.max_context)
     writer = ScriptWriter(protocol, boundary, budget, agent.max_turns)
-    guide = Guide(files, config.spader.search, tokenizer)
+    guide = Guide(files, config.spader.search)
     curriculum = Curriculum(config.cold_start, writer, guide, tokenizer)
     return (curriculum.batch(config.run.seed, step) for step in count(first))
 

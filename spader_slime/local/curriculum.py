@@ -11,7 +11,7 @@ import torch
 
 from spader_slime.episode import Document
 from spader_slime.errors import ConfigError
-from spader_slime.local.clues import Guide, Question, name_tokens
+from spader_slime.local.guide import Guide, Question, name_tokens
 from spader_slime.local.scripts import Script, ScriptWriter
 
 if TYPE_CHECKING:
@@ -92,16 +92,20 @@ class Curriculum:
         return script
 
     def searching(self, rng: random.Random, question: Question, searches: int) -> Script:
-        """The plain query, then random names met on the way; the answer cites what is right.
+        """The plain query, then titles met on the way; the answer cites what is right.
+
+        A source and what is copied from it always go together as `[n] title`, so that all the
+        freedom of a script lies in which sources it picks, one token each.
 
         Raises:
             ConfigError: the first search does not fit the token limits.
         """
         writer, script = self._writer, self._writer.begin(question.text)
-        used = {question.subject, *self._guide.named(question.subject)}
+        used = {question.subject}
         source, query = 0, question.subject
         while writer.search(script, source, query, self._guide.search(query)):
-            clues = self._clues(script, used)
+            found = list(enumerate(script.documents, 1))
+            clues = [(number, d.title) for number, d in found if d.title not in used]
             if len(script.turns) == searches or not clues:
                 break
             source, clue = rng.choice(clues)
@@ -109,17 +113,9 @@ class Curriculum:
             query = f"{clue} {question.subject}"
         if not script.turns:
             raise ConfigError("spader.agent", query, "token limits that leave room for a search")
-        found = enumerate(script.documents, 1)
-        writer.answer(script, [(n, d.title) for n, d in found if question.wants(d)])
+        found = list(enumerate(script.documents, 1))
+        writer.answer(script, [(number, d.title) for number, d in found if question.wants(d)])
         return script
-
-    def _clues(self, script: Script, used: set[str]) -> list[tuple[int, str]]:
-        return [
-            (number, name)
-            for number, document in enumerate(script.documents, 1)
-            for name in self._guide.names(document)
-            if name not in used
-        ]
 
     def _ids(self, script: Script, rng: random.Random) -> np.ndarray[Any, np.dtype[np.int64]]:
         """The script's tokens; mostly with every name replaced by another one throughout, so that

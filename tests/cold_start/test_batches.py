@@ -12,8 +12,8 @@ import torch
 from support.scripts import Parts, configured, make_parts
 
 from spader_slime.errors import ConfigError
-from spader_slime.local.clues import name_tokens
 from spader_slime.local.cold_start import ColdStartSettings, cold_start_learner
+from spader_slime.local.guide import name_tokens
 from spader_slime.local.world.build import WorldFiles
 from spader_slime.megatron.settings import LearnerSettings, check_settings
 

@@ -11,9 +11,9 @@ from spader_slime.agent.budget import make_budget
 from spader_slime.agent.protocol import Protocol, make_protocol
 from spader_slime.agent.template import ChatBoundary
 from spader_slime.config import build
-from spader_slime.local.clues import Guide
 from spader_slime.local.cold_start import Batch, cold_start_batches
 from spader_slime.local.curriculum import Curriculum
+from spader_slime.local.guide import Guide
 from spader_slime.local.scripts import ScriptWriter
 from spader_slime.local.settings import TrainConfig
 from spader_slime.local.world.build import WorldFiles
@@ -72,7 +72,7 @@ def make_parts(files: WorldFiles, config: TrainConfig) -> Parts:
     tokenizer = AutoTokenizer.from_pretrained(files.tokenizer)
     agent, rollout = config.spader.agent, config.rollout
     protocol, boundary = make_protocol(agent), ChatBoundary(tokenizer)
-    guide = Guide(files, config.spader.search, tokenizer)
+    guide = Guide(files, config.spader.search)
     budget = make_budget(agent, rollout.max_response_tokens, rollout.max_context)
     writer = ScriptWriter(protocol, boundary, budget, agent.max_turns)
     curriculum = Curriculum(config.cold_start, writer, guide, tokenizer)

@@ -1,4 +1,4 @@
-"""What a scripted searcher knows of a world: what a query shows, and which names to follow."""
+"""What a scripted searcher knows of a world: its training questions, and what a query shows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from spader_slime.algorithms.answers import normalize
 from spader_slime.config import SearchConfig
 from spader_slime.episode import Document
 from spader_slime.local.data_source import read_prompts
-from spader_slime.local.world.probe import name_finder
 from spader_slime.retrieval.budget import share
 from spader_slime.retrieval.index import TantivyBackend
 from spader_slime.retrieval.passages import read_passages
@@ -18,7 +17,7 @@ from spader_slime.retrieval.passages import read_passages
 if TYPE_CHECKING:
     from spader_slime.local.world.build import WorldFiles
 
-_CACHED = 50_000  # queries and documents
+_CACHED = 50_000  # queries
 
 
 @dataclass(frozen=True)
@@ -35,35 +34,25 @@ class Question:
 
 
 class Guide:
-    """Searches a world as the search service would, and finds names in documents.
+    """Searches a world as the search service would.
 
     Args:
         files: the world.
         search: `top_k` and `max_chars` of the service.
-        tokenizer: of the world; its name tokens are names too.
     """
 
-    def __init__(self, files: WorldFiles, search: SearchConfig, tokenizer: Any) -> None:
+    def __init__(self, files: WorldFiles, search: SearchConfig) -> None:
         self._backend = TantivyBackend(files.index)
         self._settings = search
         self.questions = [_question(s) for s in read_prompts(str(files.questions("train")))]
         self.documents = [Document(p.title, p.text) for p in read_passages([files.corpus])]
-        names = {document.title for document in self.documents}
-        names |= {question.subject for question in self.questions}
-        names |= {piece.strip() for piece in name_tokens(tokenizer)}
-        self.named = name_finder(names)  # the names in a text, in order
         self.search = lru_cache(_CACHED)(self._search)
-        self.names = lru_cache(_CACHED)(self._names)
 
     def _search(self, query: str) -> tuple[Document, ...]:
         """What one query shows."""
         found = self._backend.search(query, self._settings.top_k)
         [hits] = share([found], self._settings.max_chars).hits
         return tuple(Document(hit.title, hit.text) for hit in hits)
-
-    def _names(self, document: Document) -> tuple[str, ...]:
-        """The title, then the names in the text, each once."""
-        return tuple(dict.fromkeys([document.title, *self.named(document.text)]))
 
 
 def name_tokens(tokenizer: Any) -> dict[str, int]:

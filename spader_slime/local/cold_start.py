@@ -47,8 +47,8 @@ class ColdStartSettings:
     copy_later_share: float = ranged(0.05, 0.0, 1.0)  # of the steps after that
     short_share: float = ranged(0.1, 0.0, 1.0)  # of the steps, after the copying
     search_weights: list[float] = field(default_factory=lambda: [0.5, 0.25, 0.15, 0.1])
-    tail_share: float = ranged(0.05, 0.0, 1.0)
-    permute_share: float = ranged(0.95, 0.0, 1.0)  # of the scripts; their names are exchanged
+    tail_share: float = ranged(0.15, 0.0, 1.0)
+    permute_share: float = ranged(1.0, 0.0, 1.0)  # of the batches; their names are exchanged
 
 
 def cold_start_learner(settings: ColdStartSettings, base: LearnerSettings) -> LearnerSettings:

@@ -17,6 +17,8 @@ from spader_slime.local.scripts import Script, ScriptWriter
 if TYPE_CHECKING:
     from spader_slime.local.cold_start import ColdStartSettings
 
+Ids = np.ndarray[Any, np.dtype[np.int64]]
+
 LONG_COPY = (6, 20)  # documents of a copying script once searching has begun
 FIRST_COPY = 12  # the longest copying script before that
 TAIL = (5, 7)  # searches of the scripts that go on for long
@@ -36,7 +38,7 @@ class Curriculum:
     ) -> None:
         self._settings, self._writer, self._guide = settings, writer, guide
         self._names = np.array(sorted(name_tokens(tokenizer).values()))
-        self._vocabulary = np.arange(len(tokenizer))
+        self._vocabulary = len(tokenizer)
 
     def batch(self, seed: int, step: int) -> dict[str, list[Any]]:
         """tokens (LongTensor), response_lengths and loss_masks, one entry per script."""
@@ -47,8 +49,9 @@ class Curriculum:
         while size + len(scripts[-1]) <= self._settings.batch_tokens:
             scripts.append(make())
             size += len(scripts[-1])
+        names = self._exchange(rng)
         return {
-            "tokens": [torch.from_numpy(self._ids(script, rng)) for script in scripts],
+            "tokens": [torch.from_numpy(names[s.prompt_ids + s.response_ids]) for s in scripts],
             "response_lengths": [len(script.response_ids) for script in scripts],
             "loss_masks": [torch.tensor(s.loss_mask, dtype=torch.int32) for s in scripts],
         }
@@ -117,12 +120,11 @@ class Curriculum:
         writer.answer(script, [(number, d.title) for number, d in found if question.wants(d)])
         return script
 
-    def _ids(self, script: Script, rng: random.Random) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """The script's tokens; mostly with every name replaced by another one throughout, so that
+    def _exchange(self, rng: random.Random) -> Ids:
+        """Token -> token: mostly every name becomes another one, throughout the batch, so that
         the policy has to read names where they stand and can't know them by heart."""
-        ids = np.array(script.prompt_ids + script.response_ids)
-        if rng.random() >= self._settings.permute_share:
-            return ids
-        table = self._vocabulary.copy()
-        table[self._names] = np.random.default_rng(rng.getrandbits(64)).permutation(self._names)
-        return table[ids]
+        table = np.arange(self._vocabulary)
+        if rng.random() < self._settings.permute_share:
+            drawn = np.random.default_rng(rng.getrandbits(64))
+            table[self._names] = drawn.permutation(self._names)
+        return table

@@ -19,6 +19,7 @@ from megatron.core.models.gpt.gpt_layer_specs import (
 )
 from megatron.core.transformer.spec_utils import ModuleSpec
 from megatron.core.transformer.transformer_config import TransformerConfig
+from megatron.core.transformer.transformer_layer import TransformerLayer
 from torch import Tensor
 
 from spader_slime.errors import CheckpointError
@@ -110,10 +111,23 @@ def _refuse_unsupported(hf: dict[str, Any]) -> None:
         raise CheckpointError("sliding-window attention is not supported by the trainer")
 
 
+class ChoosingLayer(TransformerLayer):
+    """A layer whose MLP can be limited to some positions; what follows sees no others."""
+
+    positions: Tensor | None = None  # [N] into the flattened [T, B] grid; None: everywhere
+
+    def _forward_mlp(self, hidden_states: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if self.positions is not None:
+            rows = hidden_states.flatten(0, 1).index_select(0, self.positions)
+            hidden_states = rows.unsqueeze(1)
+        output: Tensor = super()._forward_mlp(hidden_states, *args, **kwargs)
+        return output
+
+
 class PolicyModel(GPTModel):
     """GPTModel that computes logits only where they are needed."""
 
-    positions: Tensor | None = None  # [N] into the flattened [T, B] grid; None: everywhere
+    choosing = False  # the last layer hands on the chosen positions only
 
     def forward_at(self, tokens_BT: Tensor, positions_N: Tensor) -> Tensor:
         """Logits at the chosen positions, or the hidden states before the last stage.
@@ -121,20 +135,22 @@ class PolicyModel(GPTModel):
         Returns:
             Last stage: [N, V / tp] vocabulary-parallel logits. Other stages: [T, B, hidden].
         """
-        self.positions = positions_N
+        last = self.decoder.layers[-1]
+        assert isinstance(last, ChoosingLayer)
+        self.choosing = self.post_process
+        last.positions = positions_N if self.choosing else None
         try:
             output: Tensor = self(tokens_BT, None, None)
         finally:
-            self.positions = None
+            self.choosing, last.positions = False, None
         return output
 
     def _postprocess(self, hidden_states: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if not self.post_process or self.positions is None:
+        if not self.choosing:
             return super()._postprocess(hidden_states, *args, **kwargs)
-        chosen = hidden_states.flatten(0, 1).index_select(0, self.positions).unsqueeze(1)
         tied = self.share_embeddings_and_output_weights
         weight = self.shared_embedding_or_output_weight() if tied else None
-        logits, _ = self.output_layer(chosen, weight=weight)
+        logits, _ = self.output_layer(hidden_states, weight=weight)
         return logits.squeeze(1)
 
 
@@ -158,9 +174,11 @@ def build_model(config: ModelConfig, settings: LearnerSettings) -> PolicyModel:
 def layer_spec(config: ModelConfig) -> ModuleSpec:
     """Transformer Engine layers where CUDA and TE are there, else Megatron's local layers."""
     if HAVE_TE and has_cuda():
-        return get_gpt_layer_with_transformer_engine_spec(qk_layernorm=config.qk_norm)
-    spec = get_gpt_layer_local_spec(qk_layernorm=config.qk_norm, normalization="RMSNorm")
-    spec.submodules.self_attention.submodules.core_attention = FusedCausalAttention
+        spec = get_gpt_layer_with_transformer_engine_spec(qk_layernorm=config.qk_norm)
+    else:
+        spec = get_gpt_layer_local_spec(qk_layernorm=config.qk_norm, normalization="RMSNorm")
+        spec.submodules.self_attention.submodules.core_attention = FusedCausalAttention
+    spec.module = ChoosingLayer
     return spec
 
 

@@ -69,7 +69,7 @@ class Optimizer:
     def norm(self) -> float:
         """Global gradient norm, every parameter counted once. Call after `collect`."""
         grads = [p.grad for p in self._counted if p.grad is not None]
-        norms = torch._foreach_norm(grads) if grads else [torch.zeros(1)]
+        norms = torch._foreach_norm(grads, dtype=torch.float64) if grads else [torch.zeros(1)]
         total = torch.stack(list(norms)).double().square().sum()
         return math.sqrt(sum_over(parallel_state.get_model_parallel_group(), total).item())
 

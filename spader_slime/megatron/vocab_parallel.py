@@ -6,6 +6,7 @@ all ranks of the group; logits and their gradient stay sharded.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -13,6 +14,9 @@ import torch.distributed as dist
 from torch import Tensor
 
 from spader_slime.megatron.grid import max_over, sum_over
+
+NOTHING = -1e30  # stands for minus infinity, without its NaN in 0 * inf
+CHUNK = 1 << 17  # entries worked on at a time, half a megabyte
 
 
 def log_probs_and_entropy(
@@ -39,6 +43,9 @@ def log_probs_and_entropy(
 
 
 class _LogProbs(torch.autograd.Function):
+    """Works on a few rows at a time, in place: the logits are far larger than a processor's cache,
+    and each pass over all of them would cost as much as computing them."""
+
     @staticmethod
     def forward(  # type: ignore[override]
         ctx: Any,
@@ -49,50 +56,59 @@ class _LogProbs(torch.autograd.Function):
         temperature: float,
         with_entropy: bool,
     ) -> tuple[Tensor, Tensor]:
-        shifted = _shift(logits, group, padding, temperature)
-        picked, owned = _pick(shifted, local)
-        probs = shifted.exp()
-        total = probs.sum(1)
-        expected = (probs * shifted).nan_to_num_(0.0).sum(1) if with_entropy else None
-        parts = [total, picked] + ([expected] if expected is not None else [])
-        total, picked, *rest = sum_over(group, torch.stack(parts)).unbind()
-        probs /= total.unsqueeze(1)
+        scaled = logits.detach()
+        if temperature != 1.0:
+            scaled /= temperature
+        if padding:
+            scaled[:, -padding:] = NOTHING
+        top = max_over(group, scaled.amax(1))
+        picked, owned = _pick(scaled, local)
+        sums = (picked - top).where(owned, 0.0), *_exponentiate(scaled, top, with_entropy)
+        picked, total, expected = sum_over(group, torch.stack(sums)).unbind()
         log_total = total.log()
-        entropy = log_total - rest[0] / total if rest else torch.zeros_like(total)
-        log_probs = picked - log_total
-        ctx.save_for_backward(probs, local.where(owned, -1), entropy)
-        ctx.temperature, ctx.with_entropy = temperature, with_entropy
-        return log_probs, entropy
+        entropy = log_total - expected / total if with_entropy else torch.zeros_like(total)
+        ctx.weights, ctx.options = scaled, (temperature, with_entropy)
+        ctx.save_for_backward(total, local.where(owned, -1), entropy)
+        return picked - log_total, entropy
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        probs, local, entropy = ctx.saved_tensors
-        grad_log_probs, grad_entropy = grads
-        scale = -grad_log_probs.unsqueeze(1)
-        if ctx.with_entropy and bool(grad_entropy.any()):
-            # dH/dz = -p (log p + H)
-            log_p = probs.log().clamp_min_(-1e4)
-            scale = scale - grad_entropy.unsqueeze(1) * (log_p + entropy.unsqueeze(1))
-        grad = probs * scale
-        rows = (local >= 0).nonzero().squeeze(1)
-        grad[rows, local[rows]] += grad_log_probs[rows]
-        return grad.div_(ctx.temperature), None, None, None, None, None
+        total, local, entropy = ctx.saved_tensors
+        temperature, with_entropy = ctx.options
+        of_log_probs, of_entropy = (grad / temperature for grad in grads)
+        gradient: Tensor = ctx.weights
+        for rows in _chunks(gradient):
+            probs = gradient[rows].div_(total[rows].unsqueeze(1))
+            scale = -of_log_probs[rows].unsqueeze(1)
+            if with_entropy and bool(of_entropy.any()):
+                # dH/dz = -p (log p + H)
+                log_p = probs.log().clamp_min_(NOTHING)
+                scale = scale - of_entropy[rows, None] * (log_p + entropy[rows, None])
+            probs *= scale
+        owned = (local >= 0).nonzero().squeeze(1)
+        gradient[owned, local[owned]] += of_log_probs[owned]
+        return gradient, None, None, None, None, None
 
 
-def _shift(
-    logits: Tensor, group: dist.ProcessGroup | None, padding: int, temperature: float
-) -> Tensor:
-    """logits / temperature minus the maximum over the whole vocabulary; padding is -inf."""
-    scaled = logits if temperature == 1.0 else logits / temperature
-    if padding:
-        scaled = scaled.clone() if scaled is logits else scaled
-        scaled[:, -padding:] = -torch.inf
-    top = max_over(group, scaled.amax(1))
-    return scaled - top.unsqueeze(1)
+def _pick(logits: Tensor, local: Tensor) -> tuple[Tensor, Tensor]:
+    """Each row's entry at its target, and whether this rank owns the target."""
+    owned = (local >= 0) & (local < logits.shape[1])
+    return logits.gather(1, local.where(owned, 0).unsqueeze(1)).squeeze(1), owned
 
 
-def _pick(shifted: Tensor, local: Tensor) -> tuple[Tensor, Tensor]:
-    """Each row's entry at its target, zero where another rank owns the target."""
-    owned = (local >= 0) & (local < shifted.shape[1])
-    picked = shifted.gather(1, local.where(owned, 0).unsqueeze(1)).squeeze(1)
-    return picked.where(owned, 0.0), owned
+def _exponentiate(logits: Tensor, top: Tensor, with_entropy: bool) -> tuple[Tensor, Tensor]:
+    """Replace z = logits - top by exp(z); returns this rank's sums of exp(z) and of exp(z) z."""
+    total, expected = torch.empty_like(top), torch.zeros_like(top)
+    for rows in _chunks(logits):
+        shifted = logits[rows].sub_(top[rows].unsqueeze(1))
+        weights = shifted.exp()
+        total[rows] = weights.sum(1)
+        if with_entropy:
+            expected[rows] = torch.linalg.vecdot(weights, shifted)
+        shifted.copy_(weights)
+    return total, expected
+
+
+def _chunks(values: Tensor) -> Iterator[slice]:
+    rows = max(1, CHUNK // values.shape[1]) if values.device.type == "cpu" else len(values)
+    return (slice(start, start + rows) for start in range(0, len(values), max(1, rows)))

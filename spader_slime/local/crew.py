@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -138,10 +139,8 @@ class Member:
 
     def send(self, message: bytes) -> None:
         """Hand over a packed message; a process that is gone shows when its answer is awaited."""
-        try:
+        with suppress(OSError):
             self.pipe.send_bytes(message)
-        except OSError:
-            pass
 
     def receive(self) -> Any:
         """Its answer, a `Failure` when it failed or died."""

@@ -78,7 +78,7 @@ def save(
     beside = folder / f".{target.name}.tmp"
     text = json.dumps(state)
     if dist.get_rank() == 0:
-        for stale in folder.glob(".iter_*.tmp"):
+        for stale in [*folder.glob(".iter_*.tmp"), *folder.glob(".iter_*.old")]:
             shutil.rmtree(stale)
         beside.mkdir(parents=True)
     dist.barrier()

@@ -35,7 +35,7 @@ def write_hf(folder: str | Path, origin: str | Path, tensors: Mapping[str, Tenso
         tensors: by Hugging Face name, all of one dtype.
     """
     target, origin = Path(folder), Path(origin)
-    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    beside = target.with_name(f".{target.name}.tmp")
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)
     dtype = str(next(iter(tensors.values())).dtype).removeprefix("torch.")
@@ -73,7 +73,7 @@ def sync(path: Path) -> None:
 
 def swap_in(beside: Path, target: Path) -> None:
     """Put a finished folder under its final name, an older one of that name out of the way."""
-    old = target.with_name(f".{target.name}.{os.getpid()}.old")
+    old = target.with_name(f".{target.name}.old")
     shutil.rmtree(old, ignore_errors=True)
     if target.exists():
         os.rename(target, old)

@@ -68,7 +68,7 @@ def stop_grid() -> None:
 
 
 def dp_rank_of(rank: int, settings: LearnerSettings) -> int:
-    """Data-parallel rank of a world rank: tensor-parallel ranks are neighbours, then dp, then pp."""
+    """Data-parallel rank of a world rank: tensor parallel varies fastest, then dp, then pp."""
     return rank // settings.tp % settings.dp
 
 
@@ -76,7 +76,7 @@ def over_replicas(values: Sequence[float]) -> list[float]:
     """Sums of plain numbers over data-parallel ranks."""
     group = parallel_state.get_data_parallel_group()
     if dist.get_world_size(group) == 1:
-        return list(values)
+        return [float(value) for value in values]
     total = torch.tensor(values, dtype=torch.float64, device=device())
     return list(sum_over(group, total).tolist())
 

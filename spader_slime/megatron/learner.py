@@ -11,21 +11,24 @@ from torch import Tensor
 from spader_slime.errors import DataError
 from spader_slime.megatron import checkpoint, grid
 from spader_slime.megatron.batching import (
-    MicroBatch,
     RolloutData,
     read_trajectories,
     split_minibatches,
 )
 from spader_slime.megatron.export import write_hf
-from spader_slime.megatron.losses import LossOptions, LossTokens, policy_loss, token_weights
-from spader_slime.megatron.model import ModelConfig, build_model
+from spader_slime.megatron.model import build_model
+from spader_slime.megatron.objectives import (
+    GAP_PARTS,
+    LOSS_PARTS,
+    clipped_policy_gradient,
+    likelihood,
+    summary,
+)
 from spader_slime.megatron.optimizer import Optimizer
-from spader_slime.megatron.passes import Loss, Passes, add_up
+from spader_slime.megatron.passes import Passes, add_up
 from spader_slime.megatron.placement import gather_hf, load_hf, place
 from spader_slime.megatron.settings import LearnerSettings, check_settings
-
-LOSS_PARTS = ("loss", "pg_loss", "entropy", "clip_fraction", "approx_kl", "kl")
-GAP_PARTS = ("gap_sum", "gap_tokens")
+from spader_slime.megatron.shape import ModelConfig
 
 
 class Learner:
@@ -112,10 +115,11 @@ class Learner:
             trainable = sum(t is not None for t in part)
             everywhere, trainable_everywhere = grid.over_replicas([len(part), trainable])
             if trainable_everywhere:
-                reports = self.policy.gradients(part, self._loss(data, everywhere))
+                objective = clipped_policy_gradient(self.settings, data, everywhere)
+                reports = self.policy.gradients(part, objective)
                 measured = add_up(reports, (*LOSS_PARTS, *GAP_PARTS), ("gap_max",))
                 steps.append({**measured, **self.optimizer.step()})
-        return _summary(steps)
+        return summary(steps)
 
     def _complete(self, rollout_data: RolloutData) -> dict[str, Any]:
         """Add the log-probabilities that the loss needs and the data lack."""
@@ -130,29 +134,6 @@ class Learner:
         if self.reference is not None and data.get("ref_log_probs") is None:
             data["ref_log_probs"] = self.reference_log_probs(data)
         return data
-
-    def _loss(self, data: dict[str, Any], trajectories: float) -> Loss:
-        options = LossOptions(
-            **{f: getattr(self.settings, f) for f in LossOptions.__dataclass_fields__}
-        )
-        old, ref = data.get("log_probs"), data.get("ref_log_probs")
-
-        def loss(
-            batch: MicroBatch, log_probs_N: Tensor, entropy_N: Tensor
-        ) -> tuple[Tensor, dict[str, Tensor]]:
-            tokens = LossTokens(
-                advantages_N=batch.pick(data["advantages"]),
-                old_N=log_probs_N.detach() if old is None else batch.pick(old),
-                weights_N=token_weights(batch.counts(), trajectories),
-                ref_N=batch.pick(ref) if ref is not None and options.kl_coef > 0 else None,
-            )
-            value, report = policy_loss(log_probs_N, entropy_N, tokens, options)
-            gap = (log_probs_N.detach() - batch.pick(data["rollout_log_probs"])).abs()
-            report |= {"gap_sum": gap.sum(), "gap_max": gap.max()}
-            report["gap_tokens"] = gap.new_tensor(len(gap))
-            return value, report
-
-        return loss
 
     def supervised(self, batch: RolloutData, aggregate: str = "token") -> dict[str, float]:
         """One optimizer step of next-token cross-entropy on the tokens with loss mask 1.
@@ -171,18 +152,10 @@ class Learner:
         if not total:
             raise DataError("no token to learn from: every loss mask is zero")
 
-        def loss(
-            batch: MicroBatch, log_probs_N: Tensor, entropy_N: Tensor
-        ) -> tuple[Tensor, dict[str, Tensor]]:
-            weights = log_probs_N.new_full(log_probs_N.shape, 1.0 / total)
-            if aggregate == "trajectory":
-                weights = token_weights(batch.counts(), trajectories)
-            value = -weights.dot(log_probs_N)
-            return value, {"loss": value.detach(), "entropy": weights.dot(entropy_N.detach())}
-
-        reports = self.policy.gradients(part, loss)
+        per_trajectory = trajectories if aggregate == "trajectory" else None
+        reports = self.policy.gradients(part, likelihood(total, per_trajectory))
         measured = add_up(reports, ("loss", "entropy"))
-        return {**measured, "tokens": float(total), **self.optimizer.step()}
+        return {**measured, "tokens": total, **self.optimizer.step()}
 
     def export_hf(self, folder: str | Path) -> Path:
         """Write the policy as a Hugging Face folder (world rank 0 writes), whole or not at all."""
@@ -217,18 +190,3 @@ class Learner:
     def close(self) -> None:
         """Leave the grid."""
         grid.stop_grid()
-
-
-def _summary(steps: list[dict[str, float]]) -> dict[str, float]:
-    if not steps:
-        return {"skipped": 0.0, "tokens": 0.0, "steps": 0.0}
-    first, names = steps[0], (*LOSS_PARTS, "grad_norm", "lr")
-    means = {name: sum(s[name] for s in steps) / len(steps) for name in names}
-    return {
-        **means,
-        "skipped": sum(s["skipped"] for s in steps),
-        "steps": float(len(steps)),
-        "tokens": sum(s["gap_tokens"] for s in steps),
-        "logprob_gap": first["gap_sum"] / max(first["gap_tokens"], 1.0),
-        "logprob_gap_max": first["gap_max"],
-    }

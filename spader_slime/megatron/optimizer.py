@@ -94,7 +94,8 @@ class Optimizer:
     def _clip(self, norm: float) -> None:
         bound = self.settings.grad_clip
         if bound is not None and norm > bound:
-            torch._foreach_mul_([p.grad for p in self.named.values()], bound / (norm + 1e-6))
+            grads = [p.grad for p in self.named.values() if p.grad is not None]
+            torch._foreach_mul_(grads, bound / (norm + 1e-6))
 
     def moment(self, parameter: Parameter, key: str) -> Tensor:
         """Adam's `exp_avg` or `exp_avg_sq` of a parameter; zero before the first step."""
@@ -132,12 +133,10 @@ def learning_rate(settings: LearnerSettings, step: int) -> float:
 
 
 def _groups(parameters: Iterable[Parameter], weight_decay: float) -> list[dict[str, object]]:
-    matrices, vectors = [], []
-    for parameter in parameters:
-        (matrices if parameter.dim() > 1 else vectors).append(parameter)
+    everything = list(parameters)
     return [
-        {"params": matrices, "weight_decay": weight_decay},
-        {"params": vectors, "weight_decay": 0.0},
+        {"params": [p for p in everything if p.dim() > 1], "weight_decay": weight_decay},
+        {"params": [p for p in everything if p.dim() <= 1], "weight_decay": 0.0},
     ]
 
 

@@ -16,7 +16,8 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from spader_slime.errors import CheckpointError
-from spader_slime.megatron.model import ModelConfig, PolicyModel
+from spader_slime.megatron.model import PolicyModel
+from spader_slime.megatron.shape import ModelConfig
 from spader_slime.megatron.weights import Layout, Rule, canonical, from_hf, rules, shard, to_hf
 from spader_slime.megatron.weights import unshard as join
 

@@ -47,7 +47,7 @@ class _LogProbs(torch.autograd.Function):
     and each pass over all of them would cost as much as computing them."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         ctx: Any,
         logits: Tensor,
         local: Tensor,

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from spader_slime.errors import CheckpointError
-from spader_slime.megatron.model import ModelConfig
+from spader_slime.megatron.shape import ModelConfig
 
 
 class Layout(Enum):

@@ -13,7 +13,7 @@ from spader_slime.episode import End, Episode
 from spader_slime.errors import ConfigError, DataError
 
 KEY = "spader"
-Results = dict[str, list[list[tuple[Episode, Credit]]]]
+TIERS = "tiers"  # another key of metadata: one tier per gold answer, None where it has none
 
 _STATUS = {
     End.ANSWERED: "COMPLETED",
@@ -85,19 +85,6 @@ def shown(episodes: list[Episode]) -> int:
     """Characters of all documents shown: what grading has to go through."""
     documents = (d for e in episodes for turn in e.turns for d in turn.documents)
     return sum(len(document.title) + len(document.text) for document in documents)
-
-
-def trained(groups: list[list[Any]]) -> Results:
-    """(episode, credit) pairs of a training rollout, by group, under the empty name."""
-    return {"": [[(episode_of(s), credit_of(s)) for s in group] for group in groups]}
-
-
-def evaluated(data: dict[str, dict[str, Any]]) -> Results:
-    """(episode, credit) pairs of an evaluation, every sample alone, under `eval/<dataset>/`."""
-    return {
-        f"eval/{name}/": [[(episode_of(s), credit_of(s))] for s in result["samples"]]
-        for name, result in data.items()
-    }
 
 
 def episode_of(sample: Any) -> Episode:

@@ -15,6 +15,7 @@ from typing import Any
 
 from spader_slime.errors import CheckpointError, DataError
 from spader_slime.local.sample import Sample
+from spader_slime.record import TIERS
 
 _SLICE = re.compile(r"^(?P<path>.*)@\[(?P<start>\d*):(?P<stop>\d*)\]$")
 
@@ -80,7 +81,7 @@ def _qampari_sample(row: dict[str, Any]) -> Sample:
     known = ("question_text", "answer_list", "metadata")
     metadata = {**(row.get("metadata") or {}), **{k: v for k, v in row.items() if k not in known}}
     if any("tier" in answer for answer in answers):
-        metadata["tiers"] = [answer.get("tier") for answer in answers]
+        metadata[TIERS] = [answer.get("tier") for answer in answers]
     return Sample(prompt=row["question_text"], label=gold, metadata=metadata)
 
 

@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 
 import torch
 
-from spader_slime.adapter import close_clients
 from spader_slime.local.data_source import DataSource
 from spader_slime.local.evaluate import evaluate
 from spader_slime.local.rollout import Collector
@@ -24,6 +23,7 @@ from spader_slime.local.sample import Sample
 from spader_slime.local.seam import RolloutFnEvalOutput, RolloutFnTrainOutput, load_function
 from spader_slime.local.state import HostState
 from spader_slime.local.train_data import convert_samples_to_train_data, split_by_dp
+from spader_slime.runtime import close_clients
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from support.episodes import credited, episode
+from support.episodes import graded, episode
 
 from spader_slime.episode import End, Episode
 from spader_slime.errors import TooManyFailuresError
@@ -17,7 +17,7 @@ TIMEOUT = Episode(end=End.INFRASTRUCTURE, error="search timeout: no answer\nin 5
 def two_peers() -> dict[str, float]:
     full = episode(["Oslo"], ["Oslo", "Bergen"], answer=["Oslo", "Bergen"])
     short = episode(["Oslo"], answer=["Oslo", "Rome"], cut=True)
-    return rollout_metrics([credited(full, short)])
+    return rollout_metrics([graded(full, short)])
 
 
 def test_scores_are_means_over_the_trained_episodes() -> None:
@@ -26,13 +26,15 @@ def test_scores_are_means_over_the_trained_episodes() -> None:
     assert found["spader/precision"] == pytest.approx((1.0 + 0.5) / 2)
     assert found["spader/f1"] == pytest.approx((2 / 3 + 1 / 3) / 2)
     assert found["spader/answer_reward"] == pytest.approx(0.5)
+    assert found["spader/valid"] == 1.0
     assert found["spader/end/answered"] == 1.0 and found["spader/invalid_format"] == 0.0
 
 
 def test_behaviour_is_counted_per_trajectory() -> None:
     found = two_peers()
     assert found["spader/turns"] == 2.5
-    assert found["spader/calls"] == found["spader/queries"] == 1.5
+    assert found["spader/calls"] == found["spader/queries"] == found["spader/searches"] == 1.5
+    assert found["spader/sampled_tokens"] == 2 * 2.5
     assert found["spader/observation_tokens"] == 4.5
     assert found["spader/observations_cut"] == pytest.approx(1 / 3)
     assert found["spader/response_tokens"] == pytest.approx((2 * 3 + 3 * 2 + 2 * 2 + 3) / 2)
@@ -49,6 +51,7 @@ def test_exploration_and_peers() -> None:
     novelty = 2 * shared / 4 + alone / 4
     total = novelty + 3 * 1.0 / 4 + 2 / 3 + 1 / 3
     assert found["spader/novelty_share"] == pytest.approx(novelty / total)
+    assert found["spader/reward"] == pytest.approx(total / 2)
 
 
 def test_advantages_and_live_peers_by_step() -> None:
@@ -62,45 +65,58 @@ def test_advantages_and_live_peers_by_step() -> None:
 def test_failed_episodes_count_as_failures_only() -> None:
     whole = episode(["Oslo"], answer=["Oslo"], search_s=0.5)
     lost = episode(["Bergen"], end=End.INFRASTRUCTURE, search_error="timeout", search_s=5.0)
-    found = rollout_metrics([credited(whole, lost)])
+    found = rollout_metrics([graded(whole, lost)])
     assert found["spader/recall"] == 0.25
     assert found["spader/union_entities"] == 1.0 and found["spader/peer_overlap"] == 0.0
     assert found["spader/failed/share"] == 0.5 and found["spader/failed/infrastructure"] == 1
+    assert found["spader/failed/search_timeout"] == 1 and found["spader/failed/engine"] == 0
     assert found["spader/search_errors/timeout"] == 1 and found["spader/search_errors/status"] == 0
     assert found["spader/searches_total"] == 2
     assert found["spader/search_latency_p50"] == pytest.approx(2.75)
     assert found["spader/search_latency_p99"] == pytest.approx(4.955)
 
 
+def test_lost_episodes_are_counted_by_cause() -> None:
+    refused = Episode(end=End.INFRASTRUCTURE, error="engine status: 400")
+    found = rollout_metrics([graded(refused, Episode(end=End.ABORTED), Episode(end=End.ABORTED))])
+    assert found["spader/failed/engine"] == 1 and found["spader/failed/aborted"] == 2
+    assert found["spader/failed/infrastructure"] == 1 and found["spader/failed/share"] == 1.0
+
+
+def test_without_peers_there_are_no_advantages() -> None:
+    found = rollout_metrics([graded(episode(["Oslo"], answer=["Oslo"]))])
+    assert [name for name in found if "step_" in name] == []
+
+
 def test_weight_versions_within_a_group() -> None:
     peers = [episode(["Oslo"], answer=["Oslo"], weight_versions=(v,)) for v in ("3", "5")]
-    mixed = rollout_metrics([credited(*peers), credited(peers[0], peers[0])])
+    mixed = rollout_metrics([graded(*peers), graded(peers[0], peers[0])])
     assert mixed["spader/weight_version_spread"] == 1.0  # mean of 2 and 0
     assert mixed["spader/mixed_weight_groups"] == 0.5
     names = [episode(["Oslo"], answer=["Oslo"], weight_versions=(v,)) for v in ("a", "b")]
-    assert rollout_metrics([credited(*names)])["spader/weight_version_spread"] == 1.0
+    assert rollout_metrics([graded(*names)])["spader/weight_version_spread"] == 1.0
 
 
 def test_cost_follows_the_schedule() -> None:
-    peers = credited(episode(["Oslo"], answer=["Oslo"]), step=150)
+    peers = graded(episode(["Oslo"], answer=["Oslo"]), step=150)
     assert rollout_metrics([peers])["spader/cost"] == pytest.approx(0.005)
 
 
 def test_nothing_survived_still_gives_finite_numbers() -> None:
-    found = rollout_metrics([credited(TIMEOUT, TIMEOUT), []])
+    found = rollout_metrics([graded(TIMEOUT, TIMEOUT), []])
     assert all(math.isfinite(value) for value in found.values())
     assert found["spader/failed/share"] == 1.0 and found["spader/recall"] == 0.0
 
 
 def test_results_keep_their_names() -> None:
-    group = credited(episode(["Oslo"], answer=["Oslo"]))
+    group = graded(episode(["Oslo"], answer=["Oslo"]))
     found = named_metrics({"": [group], "eval/dev/": [group]})
     assert found["spader/recall"] == found["eval/dev/spader/recall"] == 0.25
 
 
 def test_the_limit_names_share_and_reasons_in_one_line() -> None:
     fine = episode(["Oslo"], answer=["Oslo"])
-    results = {"": [credited(fine, fine, TIMEOUT, TIMEOUT)]}
+    results = {"": [graded(fine, fine, TIMEOUT, TIMEOUT)]}
     check_failures(results, 0.5)
     with pytest.raises(TooManyFailuresError) as caught:
         check_failures(results, 0.49)

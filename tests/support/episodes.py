@@ -7,6 +7,7 @@ from typing import Any
 from spader_slime.algorithms.credit import Credit, assign_credit
 from spader_slime.config import SpaderConfig
 from spader_slime.episode import Document, End, Episode, Turn, TurnKind
+from spader_slime.metrics import Graded
 
 GOLD = [["Oslo"], ["Bergen", "Bjørgvin"], ["Tromsø"], ["Bodø"]]
 STEP = 2  # sampled tokens per decision step
@@ -50,3 +51,8 @@ def credited(*peers: Episode, step: int = 0, **config: Any) -> list[tuple[Episod
     """The peers with their credits."""
     credits = assign_credit(list(peers), GOLD, SpaderConfig(**config), step)
     return list(zip(peers, credits, strict=True))
+
+
+def graded(*peers: Episode, **options: Any) -> list[Graded]:
+    """The same as the metrics want it."""
+    return [Graded(*pair) for pair in credited(*peers, **options)]

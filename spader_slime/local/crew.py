@@ -36,6 +36,10 @@ class Alone:
         check_inputs(inputs, 1)
         return [worker.OPERATIONS[name](self._learner, *inputs[0])]
 
+    def process_ids(self) -> list[int]:
+        """None: no process of its own."""
+        return []
+
     def close(self) -> None:
         """Leave the grid."""
         if self._learner is not None:
@@ -54,7 +58,11 @@ class Crew:
             Member(rank, settings, hf_dir, Place(rank, store))
             for rank in range(settings.world_size)
         ]
-        self._answers()
+        try:
+            self._answers()
+        except SpaderError:
+            self.close()
+            raise
 
     def call(self, name: str, inputs: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Run an operation on every process.
@@ -98,12 +106,19 @@ class Crew:
     def _explain(self, failures: list[Failure]) -> SpaderError:
         """A fault of the input that everyone found leaves the grid as it was; else it is closed."""
         cause = min(failures, key=lambda failure: failure.weight)
-        if len(failures) == len(self.members) and cause.kind in FAULTS:
+        if cause.kind not in FAULTS or len(failures) < len(self.members):
+            self.close()
+        if cause.kind in FAULTS:
             kind: type[SpaderError] = getattr(errors, cause.kind)
             return kind(cause.text)
-        self.close()
+        what = cause.text if cause.kind is None else f"failed: {cause.kind}: {cause.text}"
         where = f"trainer process {cause.rank + 1} of {len(self.members)}"
-        return SpaderError(f"{where} {cause.text}\n{cause.trace}".rstrip())
+        return SpaderError(f"{where} {what}\n{cause.trace}".rstrip())
+
+    def process_ids(self) -> list[int]:
+        """Of the running processes, by rank."""
+        found = [] if self._closed else [member.process.pid for member in self.members]
+        return [pid for pid in found if pid is not None]
 
     def close(self) -> None:
         """End all processes and wait until they are gone."""

@@ -12,6 +12,7 @@ from torch import Tensor
 from spader_slime.local.crew import Alone, Crew
 from spader_slime.megatron.checkpoint import Restored
 from spader_slime.megatron.settings import LearnerSettings, check_settings
+from spader_slime.megatron.shape import ModelConfig
 
 Rows = dict[str, list[Any]]
 
@@ -35,6 +36,7 @@ class TrainerPool:
 
     def __init__(self, settings: LearnerSettings, hf_dir: str | Path) -> None:
         check_settings(settings)
+        ModelConfig.from_hf(hf_dir)  # what can't be read is said before any process starts
         self.settings = settings
         make = Alone if settings.world_size == 1 else Crew
         self._crew: Alone | Crew = make(settings, Path(hf_dir))
@@ -90,6 +92,10 @@ class TrainerPool:
     def load(self, folder: str | Path) -> Restored:
         """See `Learner.load`."""
         return self._first("load", [(Path(folder),)] * self.settings.dp)
+
+    def process_ids(self) -> list[int]:
+        """Of the trainer processes; none when this process is the grid, or after `close`."""
+        return self._crew.process_ids()
 
     def close(self) -> None:
         """End the trainer processes; a second call does nothing."""

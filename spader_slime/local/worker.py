@@ -18,7 +18,6 @@ from typing import Any
 
 import torch
 
-from spader_slime.errors import SpaderError
 from spader_slime.megatron.grid import Place, is_last_stage
 from spader_slime.megatron.learner import Learner
 from spader_slime.megatron.settings import LearnerSettings
@@ -51,8 +50,8 @@ class Failure:
     Attributes:
         rank: of the process.
         kind: class name of the error; None: the process is gone.
-        text: one line.
-        trace: traceback, may be empty.
+        text: the error's own.
+        trace: traceback, empty where there is none.
     """
 
     rank: int
@@ -94,10 +93,7 @@ def _answer(pipe: Connection, rank: int, call: Callable[[], Any], silent: bool =
 
 
 def _failure(rank: int, error: Exception) -> Failure:
-    kind = type(error).__name__
-    if isinstance(error, SpaderError):
-        return Failure(rank, kind, str(error), traceback.format_exc())
-    return Failure(rank, kind, f"failed: {kind}: {error}", traceback.format_exc())
+    return Failure(rank, type(error).__name__, str(error), traceback.format_exc())
 
 
 def _follow_parent() -> None:

@@ -24,6 +24,8 @@ from megatron.core.dist_checkpointing.optimizer import (
     make_sharded_optimizer_tensor,
 )
 
+from torch.distributed.checkpoint.api import CheckpointException
+
 from spader_slime.errors import CheckpointError
 from spader_slime.megatron.cpu import uses_device
 from spader_slime.megatron.export import swap_in, sync, sync_files
@@ -117,8 +119,9 @@ def load(learner: Learner, folder: Path) -> Restored:
         raise CheckpointError(f"{folder}: no complete checkpoint")
     try:
         loaded = dist_checkpointing.load(_sharded(learner, loading=True), str(chosen))
-    except (CheckpointingException, KeyError, RuntimeError, OSError) as error:
-        raise CheckpointError(f"{chosen}: does not fit this model ({error})") from error
+    except (CheckpointingException, CheckpointException, KeyError, RuntimeError, OSError) as error:
+        why = str(error).strip().splitlines()[-1]
+        raise CheckpointError(f"{chosen}: does not fit this model ({why})") from error
     _restore(learner, loaded)
     text = (chosen / STATE).read_text()
     iteration = json.loads((chosen / COMPLETE).read_text())["iteration"]

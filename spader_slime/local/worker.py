@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from spader_slime.local.seam import load_function
 from spader_slime.megatron.grid import Place, is_last_stage
 from spader_slime.megatron.learner import Learner
 from spader_slime.megatron.settings import LearnerSettings
@@ -25,11 +26,9 @@ from spader_slime.megatron.settings import LearnerSettings
 
 def train(learner: Learner, data: dict[str, Any], args: Namespace) -> dict[str, float]:
     """The advantage hook where slime calls it, then the optimizer steps."""
-    from spader_slime.hooks import compute_advantages
-
     data = dict(data)
     if is_last_stage():
-        compute_advantages(args, data)
+        load_function(args.custom_advantage_function_path)(args, data)
     return learner.train(data)
 
 

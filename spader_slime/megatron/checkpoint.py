@@ -23,7 +23,6 @@ from megatron.core.dist_checkpointing.optimizer import (
     get_param_id_to_sharded_param_map,
     make_sharded_optimizer_tensor,
 )
-
 from torch.distributed.checkpoint.api import CheckpointException
 
 from spader_slime.errors import CheckpointError

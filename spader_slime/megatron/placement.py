@@ -71,17 +71,24 @@ def load_hf(placed: list[Placed], config: ModelConfig, folder: str | Path) -> No
     Raises:
         CheckpointError: files or tensors are missing, unreadable or of another shape.
     """
+    with HfTensors(folder) as tensors, torch.no_grad():
+        for item in placed:
+            part = _own_part(item, [tensors[name] for name in item.hf], config)
+            if part is None or part.shape != item.parameter.shape:
+                raise CheckpointError(f"{folder}: {item.hf} do not fit {item.name}")
+            item.parameter.copy_(part)
+
+
+def _own_part(item: Placed, parts: list[Tensor], config: ModelConfig) -> Tensor | None:
+    """What this process holds of a parameter; None if the tensors can't be put together."""
     tp = parallel_state.get_tensor_model_parallel_world_size()
     rank = parallel_state.get_tensor_model_parallel_rank()
-    with HfTensors(folder) as tensors:
-        for item in placed:
-            parts = [tensors[name] for name in item.hf]
-            full = from_hf(item.rule.layout, parts, config, tp)
-            part = shard(item.rule.layout, full, rank, tp)
-            if part.shape != item.parameter.shape:
-                raise CheckpointError(f"{folder}: {item.hf} do not fit {item.name}")
-            with torch.no_grad():
-                item.parameter.copy_(part)
+    if item.rule.layout is Layout.VOCAB and len(parts[0]) != config.vocab:
+        return None
+    try:
+        return shard(item.rule.layout, from_hf(item.rule.layout, parts, config, tp), rank, tp)
+    except (RuntimeError, IndexError):
+        return None
 
 
 class HfTensors:

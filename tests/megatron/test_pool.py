@@ -56,9 +56,7 @@ def test_two_processes_train_like_one(pair: TrainerPool, hf: Path, tmp_path: Pat
     assert pair.load(tmp_path / "2").iteration == 0
 
 
-def test_scores_come_back_in_the_batchs_order(
-    pair: TrainerPool, hf: Path, tmp_path: Path
-) -> None:
+def test_scores_come_back_in_the_batchs_order(pair: TrainerPool, hf: Path, tmp_path: Path) -> None:
     data = make_rollout(2, trajectories=5)
     folder = pair.export_hf(tmp_path / "hf")
     for ours, theirs in zip(

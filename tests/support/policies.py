@@ -12,6 +12,8 @@ from torch import Tensor
 from support.tokenizers import byte_tokenizer
 
 VOCAB = 259  # odd: two tensor-parallel ranks need padding
+KEYS = ("tokens", "response_lengths", "total_lengths", "loss_masks", "advantages")
+KEYS += ("rollout_log_probs", "ref_log_probs")
 Rollout = dict[str, list[Any]]
 
 
@@ -46,13 +48,7 @@ def write_policy(folder: Path, family: str = "qwen3", tied: bool = True, layers:
 def make_rollout(seed: int, trajectories: int = 7, longest: int = 40) -> Rollout:
     """Random tokens, masks and values; the third trajectory has nothing to learn from."""
     source = torch.Generator().manual_seed(seed)
-    data: Rollout = {
-        key: []
-        for key in (
-            "tokens response_lengths total_lengths loss_masks advantages rollout_log_probs "
-            "ref_log_probs"
-        ).split()
-    }
+    data: Rollout = {key: [] for key in KEYS}
     for index in range(trajectories):
         prompt, response = (int(torch.randint(2, n, (1,), generator=source)) for n in (9, longest))
         mask = (torch.rand(response, generator=source) < 0.6).int()

@@ -132,6 +132,12 @@ def engine_headers(args: Namespace, sample: Any) -> dict[str, str] | None:
     return None
 
 
+def engine_request(args: Namespace) -> dict[str, Any]:
+    """Fields that the host wants in every request, beside ids and sampling parameters."""
+    replay = getattr(args, "use_rollout_routing_replay", False)
+    return {"return_routed_experts": True} if replay else {}
+
+
 def context_length(args: Namespace, evaluation: bool) -> int | None:
     """Longest input plus output the engine takes, or None when the host does not say."""
     names = ["eval_max_context_len"] if evaluation else []

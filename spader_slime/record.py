@@ -33,27 +33,27 @@ def notes(sample: Any) -> dict[str, Any]:
     return found
 
 
-def open_episode(sample: Any, keep_mask: bool) -> Episode | None:
-    """The aborted episode to go on with, or None for a fresh start.
+def open_episode(sample: Any, prompt_ids: list[int], keep_mask: bool) -> Episode:
+    """A fresh episode, or the aborted one to go on with.
 
-    A resumed sample gets the arrays of its episode back; `keep_mask` leaves the loss mask as the
-    host made it (slime zeroes it under --mask-offpolicy-in-partial-rollout). A sample that failed
-    or never ran starts with empty arrays.
+    A resumed sample gets the loss mask of its episode back; `keep_mask` leaves it as the host made
+    it (slime zeroes it under --mask-offpolicy-in-partial-rollout). A sample that failed or never
+    sampled starts with the prompt alone.
     """
     stored = notes(sample).get("episode")
     sample.remove_sample = False
     if stored is None or stored["end"] != End.ABORTED.value or not stored["response_ids"]:
-        _clear(sample)
-        return None
+        _clear(sample, prompt_ids)
+        return Episode(prompt_ids=list(prompt_ids))
     episode = Episode.from_dict(stored)
     if not (keep_mask and len(sample.loss_mask or ()) == len(episode.response_ids)):
         sample.loss_mask = list(episode.loss_mask)
     return episode
 
 
-def _clear(sample: Any) -> None:
+def _clear(sample: Any, prompt_ids: list[int]) -> None:
     notes(sample).clear()
-    sample.tokens, sample.response, sample.response_length = [], "", 0
+    sample.tokens, sample.response, sample.response_length = list(prompt_ids), "", 0
     sample.loss_mask, sample.rollout_log_probs = [], []
     sample.rollout_top_p_token_ids = sample.rollout_top_p_token_offsets = None
     sample.rollout_routed_experts = None

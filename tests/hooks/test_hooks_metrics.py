@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from support.episodes import graded, episode
+from support.episodes import episode, graded
 
 from spader_slime.episode import End, Episode
 from spader_slime.errors import TooManyFailuresError

@@ -55,11 +55,11 @@ def test_an_aborted_sample_is_resumed_with_its_arrays() -> None:
     made = episode(["Oslo"], end=End.ABORTED)
     sample = sample_of(made)
     record.exclude(sample)  # a host may have rewarded the group before it came back
-    resumed = record.open_episode(sample, keep_mask=False)
+    resumed = record.open_episode(sample, [1, 2], keep_mask=False)
     assert resumed == made
     assert sample.loss_mask == made.loss_mask and not sample.remove_sample
     sample.loss_mask = [0] * sample.response_length
-    record.open_episode(sample, keep_mask=True)
+    record.open_episode(sample, [1, 2], keep_mask=True)
     assert sample.loss_mask == [0] * sample.response_length
 
 
@@ -68,8 +68,8 @@ def test_what_failed_or_never_sampled_starts_afresh(end: End) -> None:
     made = episode(["Oslo"], end=end) if end is End.INFRASTRUCTURE else Episode(end=end)
     sample = sample_of(made)
     record.exclude(sample)
-    assert record.open_episode(sample, keep_mask=False) is None
-    assert (sample.tokens, sample.response_length, sample.loss_mask) == ([], 0, [])
+    assert record.open_episode(sample, [1, 2], keep_mask=False) == Episode(prompt_ids=[1, 2])
+    assert (sample.tokens, sample.response_length, sample.loss_mask) == ([1, 2], 0, [])
     assert sample.rollout_log_probs == [] and not sample.remove_sample
 
 

@@ -30,7 +30,7 @@ class ScriptedEngine(LoopbackServer):
     """Answers with `script(decoded input)`; `<|im_end|>` is added where the script stops.
 
     `hold` keeps every request waiting until it is cleared or an abort comes; an aborted request
-    gets the first half of its reply. `fail` makes the next so many requests return 500.
+    gets the first half of its reply. `fail` says which requests get a 500, `refuse` which a 400.
     """
 
     def __init__(self, tokenizer: Any, script: Script, weight_version: str = "0") -> None:
@@ -39,6 +39,7 @@ class ScriptedEngine(LoopbackServer):
         self.calls: list[Call] = []
         self.hold: Callable[[Call], bool] = lambda call: False
         self.fail: Callable[[Call], bool] = lambda call: False
+        self.refuse: Callable[[Call], bool] = lambda call: False
         self.aborts = 0
         self._abort_seen: set[asyncio.Event] = set()
         routes = {"/generate": self._generate, "/abort_request": self._abort}
@@ -50,6 +51,8 @@ class ScriptedEngine(LoopbackServer):
         call = Call(body["input_ids"], body["sampling_params"], dict(request.headers))
         if self.fail(call):
             return web.Response(status=500, text="scripted failure")
+        if self.refuse(call):
+            return web.Response(status=400, text="scripted refusal")
         text = self.script(self.tokenizer.decode(call.input_ids))
         ids = self.tokenizer.encode(text, add_special_tokens=False)
         ids.append(self.tokenizer.eos_token_id)

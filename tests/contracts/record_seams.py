@@ -1,0 +1,192 @@
+"""Run real slime with our hooks and write down what crosses each seam.
+
+    python tests/contracts/record_seams.py SLIME_CHECKOUT [OUT.json]
+
+Needs a checkout of THUDM/slime (v0.3.1 or main) and, from PyPI, ray, httpx, datasets, pylatexenc
+and qwen_vl_utils. No GPU, no sglang, no Ray cluster. The seams of this version are put into
+OUT.json beside those of others; by default that is the fixture that the tests replay.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import tempfile
+import warnings
+from argparse import Namespace
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+TESTS = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS), str(TESTS.parent)]
+
+import torch  # noqa: E402
+from contracts import recording, scenario, standins  # noqa: E402
+
+FIXTURE = TESTS / "fixtures" / "slime_seams.json"
+
+
+def slime_args(stage: scenario.Stage) -> Namespace:
+    """The arguments that the driven parts of slime read."""
+    values: dict[str, Any] = {
+        # data
+        "hf_checkpoint": str(stage.model), "rollout_global_dataset": True, "dump_details": None,
+        "rollout_max_prompt_len": None, "input_key": "prompt", "multimodal_keys": None,
+        "label_key": "label", "metadata_key": "metadata", "tool_key": None,
+        "apply_chat_template": False, "apply_chat_template_kwargs": None,
+        "buffer_filter_path": None,
+        # engine
+        "rollout_num_engines": 1, "sglang_dp_size": 1, "use_distributed_post": False,
+        "router_policy": None, "use_rollout_routing_replay": False, "rollout_temperature": 1.0,
+        "rollout_top_p": 1.0, "rollout_top_k": -1, "rollout_stop": None,
+        "rollout_stop_token_ids": None, "rollout_skip_special_tokens": False,
+        "rollout_max_context_len": None, "eval_max_context_len": None, "eval_max_prompt_len": None,
+        # rollout
+        "partial_rollout": False, "mask_offpolicy_in_partial_rollout": False,
+        "rollout_sample_filter_path": None, "rollout_all_samples_process_path": None,
+        "ci_test": False, "group_rm": True, "rollout_sample_hook_path": None, "reward_key": None,
+        "eval_reward_key": None, "rm_type": None,
+        # trainer
+        "advantage_estimator": "grpo", "rewards_normalization": True, "global_batch_size": 8,
+        "use_dynamic_batch_size": True, "max_tokens_per_gpu": 4096, "balance_by_flops": False,
+        "balance_data": False, "rollout_data_transport": "object-store", "kl_coef": 0,
+        "use_rollout_logprobs": False, "use_opd": False, "normalize_advantages": False,
+        "loss_type": "custom_loss", "custom_loss_function_path": "contracts.recording.policy_loss",
+        "custom_megatron_before_train_step_hook_path": None, "save_debug_train_data": None,
+        "data_pad_size_multiplier": 1, "allgather_cp": False, "enable_mtp_training": False,
+        "seq_length": 0, "micro_batch_size": 1, "decoder_seq_length": None,
+        "calculate_per_token_loss": False, "recompute_loss_function": False,
+    }  # fmt: skip
+    return Namespace(**values, **stage.common())
+
+
+def rollout_side(args: Namespace, stage: scenario.Stage) -> list[Any]:
+    """slime's own rollout loop, evaluation and data source around our hooks."""
+    from slime.rollout.data_source import RolloutDataSourceWithBuffer
+    from slime.utils.eval_config import EvalDatasetConfig
+    from slime.utils.http_utils import init_http_client
+    from slime.utils.misc import load_function
+
+    init_http_client(args)
+    run = load_function(args.rollout_function_path)
+    output = run(args, 0, RolloutDataSourceWithBuffer(args), evaluation=False)
+    sampling = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "max_response_len": 2000}
+    keys = {"input_key": "prompt", "label_key": "label", "metadata_key": "metadata"}
+    args.eval_datasets = [
+        EvalDatasetConfig(name, str(stage.prompts), n_samples_per_eval_prompt=1, **sampling, **keys)
+        for name in ("dev", "test")
+    ]
+    run(args, 0, None, evaluation=True)
+    return [sample for group in output.samples for sample in group]
+
+
+def manager_side(args: Namespace, samples: list[Any]) -> list[Any]:
+    """slime's conversion to train data and its split by data-parallel rank."""
+    rollout: Any = import_module("slime.ray.rollout")
+    manager_class = rollout.RolloutManager.__ray_metadata__.modified_class
+    parallel = {"dp_size": 1, "cp_size": 1, "vpp_size": 1}
+    manager = SimpleNamespace(
+        args=args,
+        custom_reward_post_process_func=recording.post_process_rewards,
+        custom_convert_samples_to_train_data_func=None,
+        train_parallel_config=parallel | {"microbatch_group_size_per_vp_stage": 1},
+    )
+    manager._post_process_rewards = lambda s: manager_class._post_process_rewards(manager, s)
+    data = manager_class._convert_samples_to_train_data(manager, samples)
+    recording.note("train data", recording.keys(data))
+    rollout.ray = SimpleNamespace(put=lambda value, **kwargs: value)
+    shards: list[Any] = manager_class._split_train_data_by_dp(manager, data)
+    recording.note("train data of a rank", recording.keys(shards[0].inner))
+    return shards
+
+
+def trainer_side(args: Namespace, shards: list[Any]) -> None:
+    """slime's train actor up to the loss: fetch, advantages, one training step."""
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="0", RANK="0", WORLD_SIZE="1")
+    store = torch.distributed.TCPStore("127.0.0.1", 0, 1, is_master=True)
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    mpu = import_module("megatron.core").mpu
+    mpu.initialize_model_parallel()
+    actor: Any = import_module("slime.backends.megatron_utils.actor")
+    loss: Any = import_module("slime.backends.megatron_utils.loss")
+    import_module("slime.utils.data").ray = SimpleNamespace(get=lambda value: value)
+
+    fetch = actor.MegatronTrainRayActor._get_rollout_data
+    data = fetch(SimpleNamespace(args=args), shards)
+    data["log_probs"] = [values.clone() for values in data["rollout_log_probs"]]
+    loss.compute_advantages_and_returns(args, data)
+    step(args, data)
+    torch.distributed.destroy_process_group()
+
+
+def step(args: Namespace, data: dict[str, Any]) -> None:
+    """slime's train_one_step with a model of zeros, stopped once the loss has its batch."""
+    model: Any = import_module("slime.backends.megatron_utils.model")
+    batches: Any = import_module("slime.backends.megatron_utils.data")
+    model.get_args = lambda: args
+
+    def forward_backward(*, forward_step_func: Any, data_iterator: Any, **kwargs: Any) -> None:
+        network = lambda input_ids, **kwargs: torch.zeros(*input_ids.shape, 8)  # noqa: E731
+        logits, loss_function = forward_step_func(data_iterator, network)
+        loss_function(logits)
+
+    model.get_forward_backward_func = lambda: forward_backward
+    iterator = batches.DataIterator(data, data["micro_batch_indices"])
+    optimizer = SimpleNamespace(zero_grad=lambda: None)
+    try:
+        model.train_one_step(args, 0, 0, iterator, [], optimizer, None, 1, 8)
+    except recording.LossReached:
+        return
+    raise AssertionError("the loss hook was never called")
+
+
+def on_cpu() -> None:
+    """Answer "cpu" where slime asks for an accelerator, and leave tensors where they are."""
+    torch.cuda.current_device = lambda: "cpu"  # type: ignore[assignment, return-value]
+    torch.Tensor.cuda = lambda self, *where, **how: self  # type: ignore[method-assign]
+    try:
+        accelerator: Any = import_module("slime.utils.accelerator")
+    except ImportError:
+        return  # v0.3.1 asks torch.cuda
+    accelerator.current_device = lambda: "cpu"
+    accelerator.device = lambda *index: torch.device("cpu")
+
+
+def version() -> str:
+    """The supported versions by what tells them apart; both call themselves 0.3.1."""
+    return "main" if find_spec("slime.observability") else "v0.3.1"
+
+
+def record(checkout: str) -> dict[str, Any]:
+    """Everything that crosses a seam while slime plays the scenario, by version."""
+    sys.path.insert(0, checkout)
+    standins.install()
+    on_cpu()
+    with tempfile.TemporaryDirectory() as folder:
+        stage = scenario.Stage(Path(folder))
+        args = slime_args(stage)
+        trainer_side(args, manager_side(args, rollout_side(args, stage)))
+        stage.close()
+    return {version(): dict(sorted(recording.SEAMS.items()))}
+
+
+def main(checkout: str, out: Path) -> None:
+    """Add the seams of the slime in `checkout` to the file `out`."""
+    known = json.loads(out.read_text("utf-8")) if out.exists() else {}
+    found = record(checkout)
+    out.write_text(json.dumps(known | found, indent=1, sort_keys=True) + "\n", "utf-8")
+    for name, seams in found.items():
+        print(f"slime {name}: {len(seams)} seams recorded")
+
+
+if __name__ == "__main__":
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.WARNING)
+    main(sys.argv[1], Path(sys.argv[2]) if len(sys.argv) > 2 else FIXTURE)
+    sys.stdout.flush()
+    os._exit(0)  # slime keeps threads alive

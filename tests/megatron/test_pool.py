@@ -20,6 +20,7 @@ from spader_slime.errors import CheckpointError, DataError, SpaderError
 from spader_slime.local.pool import TrainerPool
 from spader_slime.megatron.settings import LearnerSettings
 
+HOOK = Namespace(custom_advantage_function_path="spader_slime.hooks.compute_advantages")
 TESTS = Path(__file__).resolve().parents[1]
 
 
@@ -47,8 +48,8 @@ def test_two_processes_train_like_one(pair: TrainerPool, hf: Path, tmp_path: Pat
     with TrainerPool(LearnerSettings(), hf) as alone:
         for pool in (alone, pair):
             pool.save(tmp_path / str(pool.settings.dp), 0, {})
-        expected = alone.train(as_the_host_sends(data, 1), Namespace())
-        found = pair.train(as_the_host_sends(data, 2), Namespace())
+        expected = alone.train(as_the_host_sends(data, 1), HOOK)
+        found = pair.train(as_the_host_sends(data, 2), HOOK)
         assert found.keys() == expected.keys() and found["tokens"] > 0
         for name, value in expected.items():
             assert found[name] == pytest.approx(value, rel=1e-4, abs=1e-6), name
@@ -71,7 +72,7 @@ def test_faults_of_the_data_leave_the_pool_usable(pair: TrainerPool, tmp_path: P
     with pytest.raises(DataError, match="every loss mask is zero"):
         pair.supervised(nothing)
     with pytest.raises(DataError, match="data for 1 data-parallel ranks, but there are 2"):
-        pair.train(as_the_host_sends(data, 1), Namespace())
+        pair.train(as_the_host_sends(data, 1), HOOK)
     with pytest.raises(CheckpointError, match="no complete checkpoint"):
         pair.load(tmp_path)
     assert pair.supervised(data)["tokens"] > 0
@@ -94,7 +95,7 @@ def test_an_error_in_a_process_comes_with_its_traceback(hf: Path) -> None:
         data, bad = as_the_host_sends(make_rollout(5), 2)
         bad["advantages"] = bad["rewards"] = [None] * len(bad["tokens"])
         with pytest.raises(SpaderError, match="trainer process 2 of 2 failed") as caught:
-            pool.train([data, bad], Namespace())
+            pool.train([data, bad], HOOK)
         assert "Traceback" in str(caught.value) and "compute_advantages" in str(caught.value)
         assert not pool.process_ids()
 

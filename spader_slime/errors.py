@@ -24,10 +24,13 @@ class ProtocolError(SpaderError, ValueError):
 
 
 class SearchError(SpaderError):
-    """A search call failed for good. `kind` is one of `SEARCH_ERROR_KINDS`."""
+    """A search call failed for good. `kind` is one of `SEARCH_ERROR_KINDS`.
 
-    def __init__(self, kind: str, message: str) -> None:
-        self.kind = kind
+    `refused`: the service is well and will not take this request (HTTP 4xx).
+    """
+
+    def __init__(self, kind: str, message: str, refused: bool = False) -> None:
+        self.kind, self.refused = kind, refused
         super().__init__(f"search {kind}: {message}")
 
 

@@ -1,0 +1,226 @@
+"""The agent loop: sample a turn, read it, search, show what was found; until there is an answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from spader_slime.agent.budget import TokenBudget
+from spader_slime.agent.http import never
+from spader_slime.agent.observe import Observation, Observer
+from spader_slime.agent.policy import Generation, PolicyClient
+from spader_slime.agent.protocol import Action, Protocol
+from spader_slime.agent.search import SearchClient, SearchResult
+from spader_slime.agent.template import ChatBoundary
+from spader_slime.agent.transcript import OnTokens, Transcript
+from spader_slime.config import AgentConfig
+from spader_slime.episode import End, Episode, TurnKind
+from spader_slime.errors import EngineError, SearchError
+
+
+@dataclass(frozen=True)
+class LoopContext:
+    """Everything one trajectory needs.
+
+    Attributes:
+        policy, search: clients of the engine and of the search service.
+        protocol: how searches and answers are written.
+        boundary: chat tokens around the sampled spans.
+        budget: limits in tokens.
+        agent: limit of turns, and what follows a turn without action.
+        prompt_ids: token ids of the prompt, generation prompt included.
+        sampling_params: SGLang's; `max_new_tokens`, stops and text options are set per turn.
+        headers, request: sent along with every engine call.
+        aborted: asked before every engine and search call, and after every search.
+        on_tokens: told of all tokens as they are added.
+    """
+
+    policy: PolicyClient
+    search: SearchClient
+    protocol: Protocol
+    boundary: ChatBoundary
+    budget: TokenBudget
+    agent: AgentConfig
+    prompt_ids: Sequence[int]
+    sampling_params: Mapping[str, Any]
+    headers: Mapping[str, str] | None = None
+    request: Mapping[str, Any] | None = None
+    aborted: Callable[[], bool] = never
+    on_tokens: OnTokens | None = None
+
+
+async def run_episode(context: LoopContext, episode: Episode | None = None) -> Episode:
+    """Run a trajectory to its end, or go on with an aborted one.
+
+    Faults of the engine and of the search service never raise: they end the episode as
+    `End.INFRASTRUCTURE`, with the reason in `error`.
+
+    Args:
+        episode: a fresh one (prompt only) or an aborted one; changed in place.
+
+    Returns:
+        The episode, in one of its explicit end states.
+    """
+    if episode is None:
+        episode = Episode(prompt_ids=list(context.prompt_ids))
+    episode.end, episode.error = End.RUNNING, None
+    run = _Run(context, episode)
+    try:
+        while episode.end is End.RUNNING:
+            await run.advance()
+    except EngineError as error:
+        run.finish(End.ABORTED if context.aborted() else End.INFRASTRUCTURE, str(error))
+    return episode
+
+
+class _Run:
+    """One trajectory in progress. Its only state is the episode, so it can be taken up again."""
+
+    def __init__(self, context: LoopContext, episode: Episode) -> None:
+        self.context, self.episode = context, episode
+        self.transcript = Transcript(episode, context.on_tokens)
+        self.observer = Observer(
+            context.protocol,
+            context.boundary,
+            context.budget,
+            self.transcript,
+            context.agent.max_turns,
+        )
+
+    def finish(self, end: End, error: str | None = None) -> None:
+        self.episode.end, self.episode.error = end, error
+
+    async def advance(self) -> None:
+        """Sample a turn, or deal with the one that is complete."""
+        if self.context.aborted():
+            self.finish(End.ABORTED)
+        elif self.transcript.awaits_observation:
+            await self._act(self._read())
+        else:
+            await self._sample()
+
+    async def _sample(self) -> None:
+        context, transcript = self.context, self.transcript
+        room = context.budget.new_tokens(self.episode, transcript.open_tokens)
+        if room < 1:
+            self.episode.open_turn = False
+            self.finish(End.TOKEN_LIMIT)
+            return
+        began = time.perf_counter()
+        generation = await context.policy.generate(
+            [*self.episode.prompt_ids, *self.episode.response_ids],
+            self._params(room),
+            headers=context.headers,
+            request=context.request,
+            give_up=context.aborted,
+        )
+        text = context.boundary.decode(generation.ids)
+        transcript.sampled(generation, text, time.perf_counter() - began)
+        self._end_by(generation)
+
+    def _params(self, room: int) -> dict[str, Any]:
+        given = self.context.sampling_params
+        stops = [*self.context.protocol.stop, *_listed(given.get("stop"))]
+        ids = [*self.context.boundary.stop_token_ids, *(given.get("stop_token_ids") or ())]
+        return {
+            **given,
+            "max_new_tokens": room,
+            "stop": list(dict.fromkeys(stops)) or None,
+            "stop_token_ids": list(dict.fromkeys(ids)),
+            "skip_special_tokens": False,
+            "spaces_between_special_tokens": False,
+            "no_stop_trim": True,
+        }
+
+    def _end_by(self, generation: Generation) -> None:
+        """What the way the engine stopped means for the episode."""
+        if generation.finish == "abort":
+            return self.finish(End.ABORTED)
+        if not self.episode.turns or not self.transcript.awaits_observation:
+            return self.finish(End.INFRASTRUCTURE, "engine sampled nothing")
+        if generation.finish == "length":
+            return self._cut_off()
+        if isinstance(generation.matched, int):
+            self.context.boundary.learn_stop(generation.matched)
+        return None
+
+    def _cut_off(self) -> None:
+        """The turn was cut by a token limit: it counts only if its answer is complete."""
+        action = self._read()
+        if action.kind is TurnKind.ANSWER and action.answer is not None:
+            self._answer(action)
+        else:
+            self.finish(End.TOKEN_LIMIT)
+
+    def _read(self) -> Action:
+        """Parse the current turn and note what it did."""
+        text = self.context.boundary.turn_text(self.transcript.turn_ids)
+        if self.context.protocol.inline and len(self.episode.turns) > 1:
+            text = text.removeprefix(self.context.boundary.turn_prefix)
+        action = self.context.protocol.parse(text)
+        self.transcript.note(
+            kind=action.kind,
+            queries=action.queries,
+            calls=action.calls,
+            malformed=action.malformed,
+        )
+        return action
+
+    async def _act(self, action: Action) -> None:
+        if action.kind is TurnKind.ANSWER:
+            return self._answer(action)
+        if action.kind is TurnKind.NONE and self.context.agent.on_no_action == "end":
+            return self.finish(End.INVALID, "a turn without a search or an answer")
+        if len(self.episode.turns) >= self.context.agent.max_turns:
+            return self.finish(End.TURN_LIMIT)
+        if action.kind is TurnKind.SEARCH:
+            return await self._search(action)
+        message = action.message or self.context.protocol.no_action
+        return self._show(self.observer.message(message))
+
+    def _answer(self, action: Action) -> None:
+        self.episode.answer = action.answer
+        if action.answer is None:
+            self.finish(End.INVALID, action.message or "an answer that can't be read")
+        else:
+            self.finish(End.ANSWERED)
+
+    async def _search(self, action: Action) -> None:
+        if not self.observer.has_room:
+            return self._show(self.observer.told_to_answer())
+        began = time.perf_counter()
+        try:
+            found = await self.context.search.search(action.queries, self.context.aborted)
+        except SearchError as error:
+            if not self.context.aborted():
+                self._search_failed(error, time.perf_counter() - began)
+            return None
+        if not self.context.aborted():
+            self._found(action, found)
+        return None  # aborted: the search is repeated when the episode goes on
+
+    def _found(self, action: Action, found: SearchResult) -> None:
+        self.transcript.note(search_s=found.latency_s)
+        notes = [f"Error: {action.message}"] if action.message else []
+        shown = self.observer.results(action.queries, found.documents, [*notes, *found.notes])
+        self._show(shown)
+
+    def _search_failed(self, error: SearchError, seconds: float) -> None:
+        """A request that the service refuses is the model's fault; anything else is not."""
+        self.transcript.note(search_error=error.kind, search_s=seconds)
+        if error.refused:
+            self._show(self.observer.message("The search service refused these queries."))
+        else:
+            self.finish(End.INFRASTRUCTURE, str(error))
+
+    def _show(self, shown: Observation | None) -> None:
+        if shown is None:
+            return self.finish(End.TOKEN_LIMIT)
+        self.transcript.observed(shown.ids, shown.text, shown.documents, shown.cut)
+        return None
+
+
+def _listed(stop: Any) -> list[str]:
+    return [stop] if isinstance(stop, str) else list(stop or ())

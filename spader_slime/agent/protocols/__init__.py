@@ -1,0 +1,1 @@
+"""How the model writes its actions, and how it is answered. Use `spader_slime.agent.protocol`."""

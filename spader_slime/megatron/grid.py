@@ -11,6 +11,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 from megatron.core import parallel_state
+from megatron.core.tensor_parallel import model_parallel_cuda_manual_seed
 
 from spader_slime.megatron.cpu import backend, device, has_cuda, on_device
 from spader_slime.megatron.settings import LearnerSettings
@@ -40,6 +41,8 @@ def start_grid(settings: LearnerSettings, place: Place) -> None:
             order="tp-cp-ep-dp-pp",
         )
     torch.manual_seed(settings.seed)
+    if has_cuda():
+        model_parallel_cuda_manual_seed(settings.seed)
 
 
 def _join(world_size: int, place: Place) -> None:

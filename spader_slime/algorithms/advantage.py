@@ -1,19 +1,16 @@
-"""Advantages of decision steps among peers, and their spreading over tokens (SPADER, section 2)."""
+"""Advantages of decision steps among peers (SPADER, section 2)."""
 
 from __future__ import annotations
-
-import math
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spader_slime.algorithms.checks import finite_number, step_table
-from spader_slime.errors import DataError
+from spader_slime.algorithms.spreading import spread_batch, spread_over_tokens
+
+__all__ = ["spread_batch", "spread_over_tokens", "step_peer_advantage", "trajectory_advantage"]
 
 Floats = NDArray[np.float64]
-Spans = Sequence[Sequence[int]]
 
 
 def step_peer_advantage(
@@ -100,83 +97,3 @@ def _standardize(values_NS: Floats, group_N: NDArray[np.int64], eps: float) -> F
     scale_PS = np.sqrt(square_PS / sizes[:, None] + eps)
     scale_PS[scale_PS == 0.0] = 1.0
     return centered_NS / scale_PS[member]
-
-
-def spread_over_tokens(
-    advantages_S: ArrayLike, step_spans: Spans, length: int
-) -> NDArray[np.float32]:
-    """Give each decision step's advantage to the tokens of its span; other tokens get 0.
-
-    Args:
-        advantages_S: one value per decision step; zeros may follow as padding.
-        step_spans: [start, end) of each decision step in response tokens, in order.
-        length: response tokens, >= 0.
-
-    Returns:
-        float32 array of `length` values.
-
-    Raises:
-        DataError: a span that leaves 0..length or overlaps the one before, more spans than
-            advantages, a nonzero advantage without a span, NaN or infinity, negative length.
-    """
-    if not isinstance(length, (int, np.integer)) or length < 0:
-        raise DataError(f"length must be a whole number >= 0, not {length!r}")
-    tokens_T = np.zeros(length, dtype=np.float32)
-    _fill(tokens_T, _as_floats(advantages_S), step_spans, int(length))
-    return tokens_T
-
-
-def spread_batch(
-    advantages_NS: ArrayLike,
-    step_spans_N: Sequence[Spans],
-    lengths_N: Sequence[int],
-    width: int | None = None,
-) -> NDArray[np.float32]:
-    """`spread_over_tokens` for N trajectories, into one float32 table [N, width].
-
-    `width` defaults to the longest response; what lies past a trajectory's length stays 0.
-
-    Raises:
-        DataError: as `spread_over_tokens`; counts that don't agree; a length above `width`.
-    """
-    rows = np.asarray(advantages_NS, dtype=np.float64).tolist()
-    lengths = [int(length) for length in lengths_N]
-    width = max(lengths, default=0) if width is None else width
-    if not len(rows) == len(step_spans_N) == len(lengths):
-        raise DataError(
-            f"{len(rows)} rows of advantages, {len(step_spans_N)} of spans, {len(lengths)} lengths"
-        )
-    if lengths and not 0 <= min(lengths) <= max(lengths) <= width:
-        raise DataError(f"lengths must lie in 0..{width}, not {min(lengths)}..{max(lengths)}")
-    tokens_NT = np.zeros((len(rows), width), dtype=np.float32)
-    for tokens_T, row, spans, length in zip(tokens_NT, rows, step_spans_N, lengths, strict=True):
-        _fill(tokens_T, row, spans, length)
-    return tokens_NT
-
-
-def _fill(tokens_T: NDArray[np.float32], advantages: list[Any], spans: Spans, length: int) -> None:
-    if len(spans) > len(advantages):
-        raise DataError(f"{len(spans)} step spans but {len(advantages)} advantages")
-    if not math.isfinite(sum(advantages)):
-        raise DataError(f"advantages must be finite, not {advantages}")
-    if any(advantages[len(spans) :]):
-        raise DataError(f"advantages past the last of {len(spans)} step spans must be 0")
-    last = 0
-    for advantage, (start, end) in zip(advantages, spans, strict=False):
-        if not last <= start <= end <= length:
-            raise DataError(
-                f"step span [{start}, {end}) overlaps the one before or leaves 0..{length}"
-            )
-        tokens_T[start:end] = advantage
-        last = end
-
-
-def _as_floats(values: ArrayLike) -> list[Any]:
-    try:
-        values_S = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"advantages must be numbers: {error}") from error
-    if values_S.ndim != 1:
-        raise DataError(f"advantages must be one row of numbers, not of shape {values_S.shape}")
-    listed: list[Any] = values_S.tolist()
-    return listed

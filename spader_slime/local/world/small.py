@@ -28,10 +28,12 @@ def small_world(seed: int) -> World:
     """
     subjects = choose_subjects(load_cities(), sum(SPLITS.values()), seed)
     passages = [passage for subject in subjects for passage in _passages(subject)]
+    names = sorted(set(_names(subjects)))
     return World(
         questions=_split(subjects),
         passages=sorted(passages, key=lambda p: (-p.prior, p.id)),
-        names=sorted(set(_names(subjects))),
+        names=names,
+        tokens=names,
         phrases=[*ASK, *TELL],
     )
 

@@ -18,7 +18,6 @@ from tokenizers import AddedToken, Tokenizer, decoders
 from tokenizers.models import Unigram
 from transformers import PreTrainedTokenizerFast
 
-MAX_SOURCES = 64  # highest number of a cited document; [0] is the question
 UNKNOWN, PAD, START, END = "<unk>", "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 TAGS = [
     f"<{slash}{tag}>"
@@ -37,14 +36,21 @@ CHAT_TEMPLATE = (
 _PIECE, _LETTER, _BYTE = -1.0, -20.0, -1000.0  # scores; the best cut has the highest sum
 
 
-def make_tokenizer(names: Iterable[str], phrases: Iterable[str]) -> PreTrainedTokenizerFast:
+def make_tokenizer(
+    names: Iterable[str],
+    phrases: Iterable[str],
+    sources: int = 64,
+    notes: Iterable[str] = (),
+) -> PreTrainedTokenizerFast:
     """A fast tokenizer with a ChatML template that knows the role `tool`.
 
     Args:
         names: each becomes one token, with the space before it.
         phrases: fixed wording, one token each, as it stands.
+        sources: `[0]`, which is the question, to `[sources]` are one token each.
+        notes: wording of messages, one token each, last in the vocabulary.
     """
-    vocabulary = _vocabulary(names, phrases)
+    vocabulary = _vocabulary(names, phrases, sources, notes)
     model = Unigram(list(vocabulary.items()), unk_id=0, byte_fallback=True)
     tokenizer = Tokenizer(model)
     tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
@@ -60,14 +66,17 @@ def save_tokenizer(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
     path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
-def _vocabulary(names: Iterable[str], phrases: Iterable[str]) -> dict[str, float]:
+def _vocabulary(
+    names: Iterable[str], phrases: Iterable[str], sources: int, notes: Iterable[str]
+) -> dict[str, float]:
     """Pieces in id order with their scores; the first mention of a piece counts."""
-    sources = [f"[{n}]" for n in range(MAX_SOURCES + 1)]
-    fixed = [UNKNOWN, PAD, START, END, *TAGS, *STRUCTURE, *sources, *phrases]
+    numbers = [f"[{n}]" for n in range(sources + 1)]
+    fixed = [UNKNOWN, PAD, START, END, *TAGS, *STRUCTURE, *numbers, *phrases]
     scores = dict.fromkeys(fixed, _PIECE)
     letters = string.ascii_letters + string.digits + string.punctuation + " "
     named = (f" {name}" for name in names)
-    for pieces, score in ((letters, _LETTER), (_bytes(), _BYTE), (named, _PIECE)):
+    scored = ((letters, _LETTER), (_bytes(), _BYTE), (named, _PIECE), (notes, _PIECE))
+    for pieces, score in scored:
         for piece in pieces:
             scores.setdefault(piece, score)
     return scores

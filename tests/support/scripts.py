@@ -61,7 +61,7 @@ class Parts:
         return cold_start_batches(self.config, self.files, *rest)
 
     def batch(self, step: int) -> Batch:
-        return next(self.batches(step))
+        return self.curriculum.batch(self.config.run.seed, step)
 
     def decode(self, ids: Any) -> str:
         return str(self.tokenizer.decode(ids, skip_special_tokens=False))

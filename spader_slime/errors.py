@@ -26,7 +26,7 @@ class ProtocolError(SpaderError, ValueError):
 class SearchError(SpaderError):
     """A search call failed for good. `kind` is one of `SEARCH_ERROR_KINDS`.
 
-    `refused`: the service is well and will not take this request (HTTP 4xx).
+    `refused`: the service is well and will not take this request (HTTP 400, 413, 422).
     """
 
     def __init__(self, kind: str, message: str, refused: bool = False) -> None:

@@ -47,8 +47,8 @@ class TokenBudget:
         return min(self.max_turn - in_turn, self.room(episode))
 
     def observation(self, episode: Episode) -> int:
-        """Most tokens of the next observation."""
-        return min(self.max_observation, self.room(episode) - self.reserve)
+        """Most tokens of the next observation; a turn can always follow it."""
+        return min(self.max_observation, self.room(episode) - max(self.reserve, 1))
 
 
 def make_budget(

@@ -1,4 +1,4 @@
-"""What one trajectory needs from outside."""
+"""What the agent loop is given."""
 
 from __future__ import annotations
 
@@ -45,3 +45,22 @@ class LoopContext:
     request: Mapping[str, Any] | None = None
     aborted: Callable[[], bool] = never
     on_tokens: OnTokens | None = None
+
+    def turn_params(self, room: int) -> dict[str, Any]:
+        """Sampling parameters of an engine call that may sample `room` tokens."""
+        given = self.sampling_params
+        stops = [*self.protocol.stop, *_listed(given.get("stop"))]
+        ids = [*self.boundary.stop_token_ids, *(given.get("stop_token_ids") or ())]
+        return {
+            **given,
+            "max_new_tokens": room,
+            "stop": list(dict.fromkeys(stops)) or None,
+            "stop_token_ids": list(dict.fromkeys(ids)),
+            "skip_special_tokens": False,
+            "spaces_between_special_tokens": False,
+            "no_stop_trim": True,
+        }
+
+
+def _listed(stop: Any) -> list[str]:
+    return [stop] if isinstance(stop, str) else list(stop or ())

@@ -23,11 +23,17 @@ def never() -> bool:
 
 
 class HttpFault(Exception):
-    """A call that failed. `kind` is one of `errors.SEARCH_ERROR_KINDS`."""
+    """A call that failed.
 
-    def __init__(self, kind: str, message: str, transient: bool) -> None:
+    Attributes:
+        kind: one of `errors.SEARCH_ERROR_KINDS`.
+        transient: trying again may help.
+        status: the HTTP status of kind "status".
+    """
+
+    def __init__(self, kind: str, message: str, transient: bool, status: int | None = None) -> None:
         super().__init__(message)
-        self.kind, self.transient = kind, transient
+        self.kind, self.transient, self.status = kind, transient, status
 
 
 class HttpClient:
@@ -94,7 +100,7 @@ async def _check_status(url: str, response: aiohttp.ClientResponse) -> None:
     if 200 <= status < 300:
         return
     text = (await response.content.read(_EXCERPT_BYTES)).decode("utf-8", "replace").strip()
-    raise HttpFault("status", f"{url} answered {status}: {text}", status >= 500)
+    raise HttpFault("status", f"{url} answered {status}: {text}", status >= 500, status)
 
 
 async def _read(url: str, response: aiohttp.ClientResponse, limit: int) -> bytes:

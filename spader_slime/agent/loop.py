@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from spader_slime.agent.context import LoopContext
 from spader_slime.agent.observe import Observation, Observer
@@ -16,15 +15,18 @@ from spader_slime.errors import EngineError, SearchError
 
 __all__ = ["LoopContext", "run_episode"]
 
+_REFUSED = "The search service refused these queries."
+
 
 async def run_episode(context: LoopContext, episode: Episode | None = None) -> Episode:
     """Run a trajectory to its end, or go on with an aborted one.
 
     Faults of the engine and of the search service never raise: they end the episode as
-    `End.INFRASTRUCTURE`, with the reason in `error`.
+    `End.INFRASTRUCTURE`, with the reason in `error`. Only a request that the search service
+    refuses goes back to the model; an episode in which no search ever worked is lost all the same.
 
     Args:
-        episode: a fresh one (prompt only) or an aborted one; changed in place.
+        episode: an aborted one, changed in place; None for a fresh start.
 
     Returns:
         The episode, in one of its explicit end states.
@@ -38,6 +40,7 @@ async def run_episode(context: LoopContext, episode: Episode | None = None) -> E
             await run.advance()
     except EngineError as error:
         run.finish(End.ABORTED if context.aborted() else End.INFRASTRUCTURE, str(error))
+    run.check_searches()
     return episode
 
 
@@ -60,10 +63,10 @@ class _Run:
 
     async def advance(self) -> None:
         """Sample a turn, or deal with the one that is complete."""
-        if self.context.aborted():
-            self.finish(End.ABORTED)
-        elif self.transcript.awaits_observation:
+        if self.transcript.awaits_observation:
             await self._act(self._read())
+        elif self.context.aborted():
+            self.finish(End.ABORTED)
         else:
             await self._sample()
 
@@ -71,61 +74,45 @@ class _Run:
         context, transcript = self.context, self.transcript
         room = context.budget.new_tokens(self.episode, transcript.open_tokens)
         if room < 1:
-            self.episode.open_turn = False
-            self.finish(End.TOKEN_LIMIT)
-            return
+            return self._cut_off()
         began = time.perf_counter()
         generation = await context.policy.generate(
             [*self.episode.prompt_ids, *self.episode.response_ids],
-            self._params(room),
+            context.turn_params(room),
             headers=context.headers,
             request=context.request,
             give_up=context.aborted,
         )
         text = context.boundary.decode(generation.ids)
         transcript.sampled(generation, text, time.perf_counter() - began)
-        self._end_by(generation)
+        return self._sampled(generation)
 
-    def _params(self, room: int) -> dict[str, Any]:
-        given = self.context.sampling_params
-        stops = [*self.context.protocol.stop, *_listed(given.get("stop"))]
-        ids = [*self.context.boundary.stop_token_ids, *(given.get("stop_token_ids") or ())]
-        return {
-            **given,
-            "max_new_tokens": room,
-            "stop": list(dict.fromkeys(stops)) or None,
-            "stop_token_ids": list(dict.fromkeys(ids)),
-            "skip_special_tokens": False,
-            "spaces_between_special_tokens": False,
-            "no_stop_trim": True,
-        }
-
-    def _end_by(self, generation: Generation) -> None:
+    def _sampled(self, generation: Generation) -> None:
         """What the way the engine stopped means for the episode."""
         if generation.finish == "abort":
-            return self.finish(End.ABORTED)
-        if not self.episode.turns or not self.transcript.awaits_observation:
-            return self.finish(End.INFRASTRUCTURE, "engine sampled nothing")
-        if generation.finish == "length":
-            return self._cut_off()
-        if isinstance(generation.matched, int):
+            self.finish(End.ABORTED)
+        elif generation.finish == "length":
+            self._cut_off()
+        elif not self.transcript.awaits_observation:
+            self.finish(End.INVALID, "an empty turn")
+        elif isinstance(generation.matched, int):
             self.context.boundary.learn_stop(generation.matched)
-        return None
 
     def _cut_off(self) -> None:
-        """The turn was cut by a token limit: it counts only if its answer is complete."""
-        action = self._read()
-        if action.kind is TurnKind.ANSWER and action.answer is not None:
+        """A token limit cut the turn: it counts only if its answer is complete."""
+        self.episode.open_turn = False
+        action = self._read() if self.transcript.awaits_observation else None
+        if action is not None and action.answer is not None:
             self._answer(action)
         else:
             self.finish(End.TOKEN_LIMIT)
 
     def _read(self) -> Action:
         """Parse the current turn and note what it did."""
-        text = self.context.boundary.turn_text(self.transcript.turn_ids)
+        ids, goes_on = self.transcript.turn_ids, False
         if self.context.protocol.inline and len(self.episode.turns) > 1:
-            text = text.removeprefix(self.context.boundary.turn_prefix)
-        action = self.context.protocol.parse(text)
+            goes_on = not self.context.boundary.closes(self.transcript.previous_id)
+        action = self.context.protocol.parse(self.context.boundary.turn_text(ids, goes_on))
         self.transcript.note(
             kind=action.kind,
             queries=action.queries,
@@ -141,6 +128,8 @@ class _Run:
             return self.finish(End.INVALID, "a turn without a search or an answer")
         if len(self.episode.turns) >= self.context.agent.max_turns:
             return self.finish(End.TURN_LIMIT)
+        if self.context.aborted():
+            return self.finish(End.ABORTED)
         if action.kind is TurnKind.SEARCH:
             return await self._search(action)
         message = action.message or self.context.protocol.no_action
@@ -154,30 +143,31 @@ class _Run:
             self.finish(End.ANSWERED)
 
     async def _search(self, action: Action) -> None:
+        """Search and show; an abort leaves the turn as it was, and the search is made again."""
         if not self.observer.has_room:
             return self._show(self.observer.told_to_answer())
         began = time.perf_counter()
         try:
             found = await self.context.search.search(action.queries, self.context.aborted)
         except SearchError as error:
-            if not self.context.aborted():
-                self._search_failed(error, time.perf_counter() - began)
-            return None
-        if not self.context.aborted():
-            self._found(action, found)
-        return None  # aborted: the search is repeated when the episode goes on
+            if self.context.aborted():
+                return self.finish(End.ABORTED)
+            return self._search_failed(error, time.perf_counter() - began)
+        if self.context.aborted():
+            return self.finish(End.ABORTED)
+        return self._found(action, found)
 
     def _found(self, action: Action, found: SearchResult) -> None:
-        self.transcript.note(search_s=found.latency_s)
+        self.transcript.note(search_s=found.latency_s, search_error=None)
         notes = [f"Error: {action.message}"] if action.message else []
         shown = self.observer.results(action.queries, found.documents, [*notes, *found.notes])
         self._show(shown)
 
     def _search_failed(self, error: SearchError, seconds: float) -> None:
-        """A request that the service refuses is the model's fault; anything else is not."""
+        """A request that the service refuses goes back to the model; anything else is the end."""
         self.transcript.note(search_error=error.kind, search_s=seconds)
         if error.refused:
-            self._show(self.observer.message("The search service refused these queries."))
+            self._show(self.observer.message(_REFUSED))
         else:
             self.finish(End.INFRASTRUCTURE, str(error))
 
@@ -187,6 +177,11 @@ class _Run:
         self.transcript.observed(shown.ids, shown.text, shown.documents, shown.cut)
         return None
 
-
-def _listed(stop: Any) -> list[str]:
-    return [stop] if isinstance(stop, str) else list(stop or ())
+    def check_searches(self) -> None:
+        """An episode all of whose searches failed says nothing about the policy."""
+        if self.episode.failed:
+            return
+        searches = [turn for turn in self.episode.turns if turn.kind is TurnKind.SEARCH]
+        errors = [turn.search_error for turn in searches]
+        if errors and all(errors):
+            self.finish(End.INFRASTRUCTURE, f"search {errors[-1]}: no search of the episode worked")

@@ -9,6 +9,7 @@ from spader_slime.agent.budget import TokenBudget, largest
 from spader_slime.agent.protocol import Protocol
 from spader_slime.agent.template import ChatBoundary
 from spader_slime.agent.transcript import Transcript
+from spader_slime.algorithms.characters import SPACELESS, is_word
 from spader_slime.episode import Document
 
 Found = Sequence[Sequence[Document]]  # one list per query, best first
@@ -111,11 +112,11 @@ class Observer:
         return made if len(made.ids) <= self._limit else None
 
     def _make(self, content: str, documents: Sequence[Document], cut: bool) -> Observation:
-        if self._protocol.inline:
+        last = self._transcript.last_id
+        if self._protocol.inline and not self._boundary.closes(last):
             text = self._boundary.plain(content)
             ids = self._boundary.encode(text)
         else:
-            last = self._transcript.episode.response_ids[-1]
             ids, text = self._boundary.observation(content, last_id=last)
         return Observation(ids, text, tuple(documents), cut)
 
@@ -124,7 +125,8 @@ def shorten(found: Found, characters: int) -> list[list[Document]]:
     """At most `characters` of titles and texts: rank by rank over the queries, the last one cut.
 
     A document whose title does not fit, or of whose text nothing would be left, is dropped, and so
-    is everything of lower rank.
+    is everything of lower rank. Texts are cut between words: half of "Romania" must not be shown as
+    "Roman".
     """
     shown: list[list[Document]] = [[] for _ in found]
     for rank in range(max(map(len, found), default=0)):
@@ -135,6 +137,25 @@ def shorten(found: Found, characters: int) -> list[list[Document]]:
             room = characters - len(document.title)
             if room < min(1, len(document.text)):
                 return shown
-            own.append(Document(document.title, document.text[:room]))
-            characters = room - len(own[-1].text)
+            text = _beginning(document.text, room)
+            if document.text and not text:
+                return shown
+            own.append(Document(document.title, text))
+            if text != document.text:
+                return shown
+            characters = room - len(text)
     return shown
+
+
+def _beginning(text: str, room: int) -> str:
+    """As many whole words as `room` characters hold."""
+    if room >= len(text):
+        return text
+    while room and _joined(text[room - 1], text[room]):
+        room -= 1
+    return text[:room].rstrip()
+
+
+def _joined(left: str, right: str) -> bool:
+    """Whether a cut between these two would split a word."""
+    return is_word(left) and is_word(right) and not SPACELESS.search(left + right)

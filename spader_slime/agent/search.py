@@ -16,6 +16,7 @@ from spader_slime.episode import Document
 from spader_slime.errors import ConfigError, SearchError
 
 MAX_REPLY_BYTES = 16 * 2**20
+REFUSALS = (400, 413, 422)  # HTTP statuses that are about the queries, not about the service
 BACKOFF_S = 0.5  # before the first further attempt
 
 
@@ -73,8 +74,8 @@ class SearchClient:
         try:
             found = await with_retries(attempt, self._config.retries, self._backoff_s, give_up)
         except HttpFault as fault:
-            refused = fault.kind == "status" and not fault.transient
-            raise SearchError(fault.kind, f"{fault} ({attempts} attempts)", refused) from fault
+            message = f"{fault} ({attempts} attempts)"
+            raise SearchError(fault.kind, message, fault.status in REFUSALS) from fault
         latency_s = time.perf_counter() - began
         return SearchResult(found.documents, found.notes, latency_s, attempts)
 

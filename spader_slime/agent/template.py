@@ -82,15 +82,22 @@ class ChatBoundary:
         return token_id in self._closing
 
     def learn_stop(self, token_id: int) -> None:
-        """Note that the engine ended a turn at this token (its own configuration may list more)."""
-        self._closing.add(token_id)
+        """Note that the engine ended a turn at this token (its own configuration may list more).
 
-    def turn_text(self, ids: Sequence[int]) -> str:
-        """What the assistant wrote, without end-of-turn tokens, thinking prefix included."""
+        Only control tokens are noted: a tag such as `</tool_call>` is part of what was written.
+        """
+        if token_id in self._added and self._added[token_id].special:
+            self._closing.add(token_id)
+
+    def turn_text(self, ids: Sequence[int], goes_on: bool = False) -> str:
+        """What the assistant wrote, without end-of-turn tokens.
+
+        The thinking prefix is put before it, unless the turn `goes_on` after an inline observation.
+        """
         end = len(ids)
         while end and self.closes(ids[end - 1]):
             end -= 1
-        return self.turn_prefix + self.decode(ids[:end])
+        return ("" if goes_on else self.turn_prefix) + self.decode(ids[:end])
 
     def plain(self, text: str) -> str:
         """`text` with control tokens broken up: a document must not open or close a turn."""

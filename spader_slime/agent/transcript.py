@@ -36,6 +36,16 @@ class Transcript:
         return self.episode.response_ids[start:end]
 
     @property
+    def last_id(self) -> int:
+        """The last token of the current turn."""
+        return self.episode.response_ids[self.turn.span[1] - 1]
+
+    @property
+    def previous_id(self) -> int:
+        """The last sampled token before the current turn (there must be an earlier turn)."""
+        return self.episode.response_ids[self.episode.turns[-2].span[1] - 1]
+
+    @property
     def open_tokens(self) -> int:
         """Tokens of a turn that is still open."""
         return self.turn.span[1] - self.turn.span[0] if self.episode.open_turn else 0

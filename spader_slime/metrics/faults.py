@@ -43,8 +43,9 @@ def failures(episodes: Sequence[Episode]) -> Metrics:
 def _cause(episode: Episode) -> str:
     if episode.end is End.ABORTED:
         return "aborted"
-    error = episode.turns[-1].search_error if episode.turns else None
-    return f"search_{error}" if error else "engine"
+    last = episode.turns[-1] if episode.turns else None
+    unanswered = last is not None and not last.observation_tokens  # else the model was told
+    return f"search_{last.search_error}" if unanswered and last.search_error else "engine"
 
 
 def check_failures(results: Mapping[str, Sequence[Sequence[Graded]]], max_share: float) -> None:

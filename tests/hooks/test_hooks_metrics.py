@@ -64,7 +64,8 @@ def test_advantages_and_live_peers_by_step() -> None:
 
 def test_failed_episodes_count_as_failures_only() -> None:
     whole = episode(["Oslo"], answer=["Oslo"], search_s=0.5)
-    lost = episode(["Bergen"], end=End.INFRASTRUCTURE, search_error="timeout", search_s=5.0)
+    broken = {"search_error": "timeout", "search_s": 5.0, "observation_tokens": 0}
+    lost = episode(["Bergen"], end=End.INFRASTRUCTURE, **broken)
     found = rollout_metrics([graded(whole, lost)])
     assert found["spader/recall"] == 0.25
     assert found["spader/union_entities"] == 1.0 and found["spader/peer_overlap"] == 0.0

@@ -24,13 +24,16 @@ class Call:
     output_ids: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
     finish: str = "stop"
+    held: bool = False
+    weight_version: str = ""
 
 
 class ScriptedEngine(LoopbackServer):
     """Answers with `script(decoded input)`; `<|im_end|>` is added where the script stops.
 
     `hold` keeps every request waiting until it is cleared or an abort comes; an aborted request
-    gets the first half of its reply. `fail` says which requests get a 500, `refuse` which a 400.
+    gets the first half of its reply. `cut` may abort a reply by itself: how many of its tokens are
+    left. `fail` says which requests get a 500, `refuse` which a 400.
     """
 
     def __init__(self, tokenizer: Any, script: Script, weight_version: str = "0") -> None:
@@ -40,6 +43,7 @@ class ScriptedEngine(LoopbackServer):
         self.hold: Callable[[Call], bool] = lambda call: False
         self.fail: Callable[[Call], bool] = lambda call: False
         self.refuse: Callable[[Call], bool] = lambda call: False
+        self.cut: Callable[[int], int | None] = lambda length: None
         self.aborts = 0
         self._abort_seen: set[asyncio.Event] = set()
         routes = {"/generate": self._generate, "/abort_request": self._abort}
@@ -49,6 +53,7 @@ class ScriptedEngine(LoopbackServer):
     async def _generate(self, request: web.Request) -> web.Response:
         body = await request.json()
         call = Call(body["input_ids"], body["sampling_params"], dict(request.headers))
+        call.weight_version = self.weight_version
         if self.fail(call):
             return web.Response(status=500, text="scripted failure")
         if self.refuse(call):
@@ -57,8 +62,11 @@ class ScriptedEngine(LoopbackServer):
         ids = self.tokenizer.encode(text, add_special_tokens=False)
         ids.append(self.tokenizer.eos_token_id)
         self._fill(call, ids, "stop")
+        kept = self.cut(len(ids))
         if await self._wait(call):
-            self._fill(call, ids[: len(ids) // 2], "abort")
+            kept = len(ids) // 2
+        if kept is not None:
+            self._fill(call, ids[:kept], "abort")
         self.calls.append(call)
         return web.json_response(self._reply(call))
 
@@ -92,7 +100,7 @@ class ScriptedEngine(LoopbackServer):
             "prompt_tokens": len(call.input_ids),
             "completion_tokens": len(call.output_ids),
             "cached_tokens": 0,
-            "weight_version": self.weight_version,
+            "weight_version": call.weight_version,
             "output_token_logprobs": triples,
         }
         text = self.tokenizer.decode(call.output_ids)

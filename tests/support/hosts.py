@@ -14,6 +14,12 @@ GOLD = [["Oslo"], ["Bergen", "Bjørgvin"], ["Trondheim"]]
 AGENT = {"max_turns": 4, "answer_reserve": 64, "max_observation_tokens": 600}
 
 
+CAPITAL = '<think>capital</think><tool_call>["capital Norway"]</tool_call>'
+VESTLAND = '<tool_call>["Vestland"]</tool_call>'
+ANSWERS = ('<answer>["Oslo"]</answer>', '<answer>["Oslo", "Bergen"]</answer>')
+REPLIES = (CAPITAL, VESTLAND, *ANSWERS)
+
+
 class TownScript:
     """Searches for the capital, every other time for Vestland too, then answers what it knows."""
 
@@ -23,13 +29,11 @@ class TownScript:
     def __call__(self, text: str) -> str:
         turns = text.count("<|im_start|>assistant")
         if turns == 1:
-            return '<think>capital</think><tool_call>["capital Norway"]</tool_call>'
-        if turns == 2:
-            self.second += 1
-            if self.second % 2:
-                return '<tool_call>["Vestland"]</tool_call>'
-            return '<answer>["Oslo"]</answer>'
-        return '<answer>["Oslo", "Bergen"]</answer>'
+            return CAPITAL
+        if turns > 2:
+            return ANSWERS[1]
+        self.second += 1
+        return VESTLAND if self.second % 2 else ANSWERS[0]
 
 
 def write_prompts(path: Path, count: int = 3, **fields: Any) -> str:

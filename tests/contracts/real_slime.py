@@ -1,0 +1,70 @@
+"""Real slime in this process: where it lies, on a CPU machine, and the arguments it reads."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from contracts import scenario, standins
+
+
+def use_slime(checkout: str) -> None:
+    """Make the slime in `checkout` importable, on a machine without GPU and sglang."""
+    sys.path.insert(0, checkout)
+    standins.install()
+    on_cpu()
+
+
+def on_cpu() -> None:
+    """Answer "cpu" where slime asks for an accelerator, and leave tensors where they are."""
+    torch.cuda.current_device = lambda: "cpu"  # type: ignore[assignment, return-value]
+    torch.Tensor.cuda = lambda self, *where, **how: self  # type: ignore[method-assign]
+    try:
+        accelerator: Any = import_module("slime.utils.accelerator")
+    except ImportError:
+        return  # v0.3.1 asks torch.cuda
+    accelerator.current_device = lambda: "cpu"
+    accelerator.device = lambda *index: torch.device("cpu")
+
+
+def version() -> str:
+    """The supported versions by what tells them apart; both call themselves 0.3.1."""
+    return "main" if find_spec("slime.observability") else "v0.3.1"
+
+
+def slime_args(stage: scenario.Stage) -> Namespace:
+    """The arguments that the driven parts of slime read."""
+    values: dict[str, Any] = {
+        # data
+        "hf_checkpoint": str(stage.model), "rollout_global_dataset": True, "dump_details": None,
+        "rollout_max_prompt_len": None, "input_key": "prompt", "multimodal_keys": None,
+        "label_key": "label", "metadata_key": "metadata", "tool_key": None,
+        "apply_chat_template": False, "apply_chat_template_kwargs": None,
+        "buffer_filter_path": None,
+        # engine
+        "rollout_num_engines": 1, "sglang_dp_size": 1, "use_distributed_post": False,
+        "router_policy": None, "use_rollout_routing_replay": False, "rollout_temperature": 1.0,
+        "rollout_top_p": 1.0, "rollout_top_k": -1, "rollout_stop": None,
+        "rollout_stop_token_ids": None, "rollout_skip_special_tokens": False,
+        "rollout_max_context_len": None, "eval_max_context_len": None, "eval_max_prompt_len": None,
+        # rollout
+        "partial_rollout": False, "mask_offpolicy_in_partial_rollout": False,
+        "rollout_sample_filter_path": None, "rollout_all_samples_process_path": None,
+        "ci_test": False, "group_rm": True, "rollout_sample_hook_path": None, "reward_key": None,
+        "eval_reward_key": None, "rm_type": None,
+        # trainer
+        "advantage_estimator": "grpo", "rewards_normalization": True, "global_batch_size": 8,
+        "use_dynamic_batch_size": True, "max_tokens_per_gpu": 4096, "balance_by_flops": False,
+        "balance_data": False, "rollout_data_transport": "object-store", "kl_coef": 0,
+        "use_rollout_logprobs": False, "use_opd": False, "normalize_advantages": False,
+        "loss_type": "custom_loss", "custom_loss_function_path": "contracts.recording.policy_loss",
+        "custom_megatron_before_train_step_hook_path": None, "save_debug_train_data": None,
+        "data_pad_size_multiplier": 1, "allgather_cp": False, "enable_mtp_training": False,
+        "seq_length": 0, "micro_batch_size": 1, "decoder_seq_length": None,
+        "calculate_per_token_loss": False, "recompute_loss_function": False,
+    }  # fmt: skip
+    return Namespace(**values, **stage.common())

@@ -1,0 +1,46 @@
+"""Fault drill on the embedded host: aborts at random moments and broken searches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.drill import Continuing, Faults, check_rollouts
+from support.engine import ScriptedEngine
+from support.hosts import REPLIES, TownScript, make_host, write_prompts
+from support.search import ScriptedSearch
+from support.tokenizers import byte_tokenizer
+
+TOWNS = {"capital Norway": [("Oslo", "Capital.")], "Vestland": [("Bergen", "A city.")]}
+ROLLOUTS, GROUPS = 25, 8  # 200 groups
+
+
+@pytest.mark.parametrize("mask", [False, True])
+def test_two_hundred_groups_survive(tmp_path: Path, mask: bool) -> None:
+    faults = Faults()
+    script = Continuing(TownScript(), REPLIES)
+    with (
+        ScriptedEngine(byte_tokenizer(), script) as engine,
+        ScriptedSearch(lambda q: TOWNS[q], faults.search) as search,
+        make_host(
+            engine,
+            search.endpoint,
+            write_prompts(tmp_path / "prompts.jsonl", 5),
+            max_share=1.0,
+            rollout_batch_size=GROUPS,
+            over_sampling_batch_size=2 * GROUPS,
+            n_samples_per_prompt=3,
+            partial_rollout=True,
+            mask_offpolicy_in_partial_rollout=mask,
+            router_policy="consistent_hashing",
+        ) as host,
+    ):
+        faults.attach(engine)
+        done = []
+        for number in range(ROLLOUTS):
+            engine.weight_version = str(number)
+            done.append(host.rollout(number))
+    samples = [rollout.samples for rollout in done]
+    assert sum(map(len, samples)) == ROLLOUTS * GROUPS * 3
+    assert check_rollouts(samples, [rollout.metrics for rollout in done], engine, mask) > 0
+    assert any(rollout.metrics["spader/mixed_weight_groups"] for rollout in done)

@@ -64,7 +64,7 @@ def host_rollout(args: Namespace, evaluation: bool) -> Callable[..., Any]:
     slime's fully-async rollout refuses to evaluate: its synchronous one does that.
     """
     if embedded(args):
-        return args.spader_state.generate_rollout  # type: ignore[no-any-return]
+        return args.spader_state.generate_rollout
     if settings(args).rollout == "fully_async" and not evaluation:
         from slime.rollout.base_types import call_rollout_fn
         from slime.rollout.fully_async_rollout import generate_rollout_fully_async
@@ -72,7 +72,7 @@ def host_rollout(args: Namespace, evaluation: bool) -> Callable[..., Any]:
         return partial(call_rollout_fn, generate_rollout_fully_async)
     from slime.rollout.sglang_rollout import generate_rollout
 
-    return generate_rollout  # type: ignore[no-any-return]
+    return generate_rollout
 
 
 def without_group_reward(args: Namespace) -> Namespace:

@@ -6,6 +6,7 @@ trained on; the episode says which of them belong to which decision step.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from spader_slime.algorithms.credit import Credit
@@ -33,7 +34,7 @@ def notes(sample: Any) -> dict[str, Any]:
     return found
 
 
-def open_episode(sample: Any, prompt_ids: list[int], keep_mask: bool) -> Episode:
+def open_episode(sample: Any, prompt_ids: Sequence[int], keep_mask: bool) -> Episode:
     """A fresh episode, or the aborted one to go on with.
 
     A resumed sample gets the loss mask of its episode back; `keep_mask` leaves it as the host made
@@ -51,7 +52,7 @@ def open_episode(sample: Any, prompt_ids: list[int], keep_mask: bool) -> Episode
     return episode
 
 
-def _clear(sample: Any, prompt_ids: list[int]) -> None:
+def _clear(sample: Any, prompt_ids: Sequence[int]) -> None:
     notes(sample).clear()
     sample.tokens, sample.response, sample.response_length = list(prompt_ids), "", 0
     sample.loss_mask, sample.rollout_log_probs = [], []

@@ -63,6 +63,6 @@ def load_function(path: str) -> Callable[..., Any]:
     """
     module, _, name = str(path).rpartition(".")
     try:
-        return getattr(import_module(module), name)  # type: ignore[no-any-return]
+        return getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError("hook path", path, f"package.module.function ({error})") from error

@@ -43,9 +43,9 @@ def failures(episodes: Sequence[Episode]) -> Metrics:
 def _cause(episode: Episode) -> str:
     if episode.end is End.ABORTED:
         return "aborted"
-    last = episode.turns[-1] if episode.turns else None
-    unanswered = last is not None and not last.observation_tokens  # else the model was told
-    return f"search_{last.search_error}" if unanswered and last.search_error else "engine"
+    last = episode.turns[-1:]
+    unanswered = [t.search_error for t in last if not t.observation_tokens]  # else it was shown
+    return f"search_{unanswered[0]}" if any(unanswered) else "engine"
 
 
 def check_failures(results: Mapping[str, Sequence[Sequence[Graded]]], max_share: float) -> None:

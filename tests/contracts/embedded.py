@@ -19,8 +19,8 @@ def record(folder: Path) -> dict[str, Any]:
     """Everything that crosses a seam on the way from prompts to the trainer's loss."""
     recording.SEAMS.clear()
     stage = scenario.Stage(folder)
-    args = host_args(**stage.common())
-    args.eval_datasets = [EvalDataset(name, str(stage.prompts)) for name in ("dev", "test")]
+    args = host_args(**stage.common("contracts.recording"))
+    args.eval_datasets = [EvalDataset(name, stage.prompts) for name in ("dev", "test")]
     with RolloutHost(args, stage.tokenizer) as host:
         rollout = host.rollout(0)
         host.evaluate(0)

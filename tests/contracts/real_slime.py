@@ -36,7 +36,7 @@ def version() -> str:
     return "main" if find_spec("slime.observability") else "v0.3.1"
 
 
-def slime_args(stage: scenario.Stage) -> Namespace:
+def slime_args(stage: scenario.Stage, hooks: str, **changes: Any) -> Namespace:
     """The arguments that the driven parts of slime read."""
     values: dict[str, Any] = {
         # data
@@ -67,4 +67,4 @@ def slime_args(stage: scenario.Stage) -> Namespace:
         "seq_length": 0, "micro_batch_size": 1, "decoder_seq_length": None,
         "calculate_per_token_loss": False, "recompute_loss_function": False,
     }  # fmt: skip
-    return Namespace(**values, **stage.common())
+    return Namespace(**(values | stage.common(hooks) | changes))

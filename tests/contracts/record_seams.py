@@ -44,7 +44,7 @@ def rollout_side(args: Namespace, stage: scenario.Stage) -> list[Any]:
     sampling = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "max_response_len": 2000}
     keys = {"input_key": "prompt", "label_key": "label", "metadata_key": "metadata"}
     args.eval_datasets = [
-        EvalDatasetConfig(name, str(stage.prompts), n_samples_per_eval_prompt=1, **sampling, **keys)
+        EvalDatasetConfig(name, stage.prompts, n_samples_per_eval_prompt=1, **sampling, **keys)
         for name in ("dev", "test")
     ]
     run(args, 0, None, evaluation=True)
@@ -80,7 +80,8 @@ def trainer_side(args: Namespace, shards: list[Any]) -> None:
     mpu.initialize_model_parallel()
     actor: Any = import_module("slime.backends.megatron_utils.actor")
     loss: Any = import_module("slime.backends.megatron_utils.loss")
-    import_module("slime.utils.data").ray = SimpleNamespace(get=lambda value: value)
+    data_module: Any = import_module("slime.utils.data")
+    data_module.ray = SimpleNamespace(get=lambda value: value)
 
     fetch = actor.MegatronTrainRayActor._get_rollout_data
     data = fetch(SimpleNamespace(args=args), shards)
@@ -116,7 +117,7 @@ def record(checkout: str) -> dict[str, Any]:
     use_slime(checkout)
     with tempfile.TemporaryDirectory() as folder:
         stage = scenario.Stage(Path(folder))
-        args = slime_args(stage)
+        args = slime_args(stage, "contracts.recording")
         trainer_side(args, manager_side(args, rollout_side(args, stage)))
         stage.close()
     return {version(): dict(sorted(recording.SEAMS.items()))}

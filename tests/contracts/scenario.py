@@ -1,20 +1,18 @@
-"""One small rollout that both hosts play: scripted engine and search service, three prompts."""
+"""A stage that both hosts play on: scripted engine and search service, a few prompts."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from support.engine import ScriptedEngine
+from support.engine import Script, ScriptedEngine
+from support.hosts import AGENT, TOWNS, TownScript, write_prompts
 from support.search import ScriptedSearch
 from support.tokenizers import byte_tokenizer
 
 PEERS = 4
-PROMPTS = 3
-GOLD = [["Oslo"], ["Bergen", "Bjørgvin"], ["Tromsø"]]
-SPADER = {"agent": {"max_turns": 4, "answer_reserve": 64, "max_observation_tokens": 400}}
-_RECORDED = {
+_HOOKS = {
     "rollout_function_path": "generate_rollout",
     "custom_generate_function_path": "generate",
     "custom_rm_path": "reward",
@@ -22,48 +20,34 @@ _RECORDED = {
     "custom_advantage_function_path": "compute_advantages",
     "dynamic_sampling_filter_path": "keep_informative_group",
 }
-HOOKS = {argument: f"contracts.recording.{name}" for argument, name in _RECORDED.items()}
 
 
-def find(query: str) -> list[tuple[str, str]]:
-    """Documents on Norwegian towns, by substring."""
-    towns = {"south": ("Oslo", "Oslo lies in the south."), "west": ("Bergen", "Rain in Bergen.")}
-    return [document for word, document in towns.items() if word in query]
-
-
-class Script:
-    """Searches south, then west or not, then answers: peers differ, so advantages do."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-
-    def __call__(self, text: str) -> str:
-        self.calls += 1
-        turns = text.count("<|im_start|>assistant")
-        if turns == 1:
-            return '<think>look</think><tool_call>["towns in the south"]</tool_call>'
-        if turns == 2 and self.calls % 2:
-            return '<tool_call>["towns in the west"]</tool_call>'
-        return '<answer>["Oslo", "Bergen"]</answer>' if turns == 3 else '<answer>["Oslo"]</answer>'
+def hook_paths(module: str) -> dict[str, str]:
+    """slime's arguments that name the hooks of `module`."""
+    return {argument: f"{module}.{name}" for argument, name in _HOOKS.items()}
 
 
 class Stage:
-    """The servers, the tokenizer and the prompt file of the scenario, under `folder`."""
+    """The servers, the tokenizer and the prompt file, under `folder`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        script: Script | None = None,
+        fault: Callable[[int], str] = lambda number: "",
+        prompts: int = 3,
+    ) -> None:
         self.model = folder / "model"
         self.tokenizer = byte_tokenizer(self.model)
-        self.engine = ScriptedEngine(self.tokenizer, Script())
-        self.search = ScriptedSearch(find)
-        self.prompts = folder / "prompts.jsonl"
-        rows = [{"prompt": f"Which towns? {i}", "label": GOLD} for i in range(PROMPTS)]
-        self.prompts.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+        self.engine = ScriptedEngine(self.tokenizer, script or TownScript())
+        self.search = ScriptedSearch(TOWNS.__getitem__, fault)
+        self.prompts = write_prompts(folder / "prompts.jsonl", prompts)
 
-    def common(self) -> dict[str, Any]:
+    def common(self, hooks: str, **changes: Any) -> dict[str, Any]:
         """Arguments that both hosts take, under slime's names."""
-        search = {"urls": [self.search.endpoint], "timeout_s": 5, "retries": 0}
-        return HOOKS | {
-            "prompt_data": str(self.prompts),
+        search = {"urls": [self.search.endpoint], "timeout_s": 30, "retries": 0}
+        values = {
+            "prompt_data": self.prompts,
             "rollout_seed": 1,
             "rollout_shuffle": True,
             "sglang_router_ip": "127.0.0.1",
@@ -73,8 +57,9 @@ class Stage:
             "over_sampling_batch_size": 2,
             "n_samples_per_prompt": PEERS,
             "rollout_max_response_len": 2000,
-            "spader": SPADER | {"search": search},
+            "spader": {"agent": AGENT, "search": search},
         }
+        return hook_paths(hooks) | values | changes
 
     def close(self) -> None:
         self.engine.close()

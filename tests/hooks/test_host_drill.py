@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 from support.drill import Continuing, Faults, check_rollouts
 from support.engine import ScriptedEngine
-from support.hosts import REPLIES, TownScript, make_host, write_prompts
+from support.hosts import REPLIES, TOWNS, TownScript, make_host, write_prompts
 from support.search import ScriptedSearch
 from support.tokenizers import byte_tokenizer
 
-TOWNS = {"capital Norway": [("Oslo", "Capital.")], "Vestland": [("Bergen", "A city.")]}
 ROLLOUTS, GROUPS = 25, 8  # 200 groups
 
 
@@ -21,7 +20,7 @@ def test_two_hundred_groups_survive(tmp_path: Path, mask: bool) -> None:
     script = Continuing(TownScript(), REPLIES)
     with (
         ScriptedEngine(byte_tokenizer(), script) as engine,
-        ScriptedSearch(lambda q: TOWNS[q], faults.search) as search,
+        ScriptedSearch(TOWNS.__getitem__, faults.search) as search,
         make_host(
             engine,
             search.endpoint,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from support.engine import Call, ScriptedEngine
-from support.hosts import TownScript, make_host, write_prompts
+from support.hosts import TOWNS, TownScript, make_host, write_prompts
 from support.search import ScriptedSearch
 from support.tokenizers import byte_tokenizer
 
@@ -28,7 +28,6 @@ FAULTS = {
     "shape": "malformed",
     "huge": "oversized",
 }
-TOWNS = {"capital Norway": [("Oslo", "Capital.")], "Vestland": [("Bergen", "A city.")]}
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +84,7 @@ def test_a_faulty_answer_costs_its_episode_only(
     engine: ScriptedEngine, prompts: str, fault: str
 ) -> None:
     chosen = {2, 7}
-    with ScriptedSearch(lambda q: TOWNS[q], lambda n: fault if n in chosen else "") as search:
+    with ScriptedSearch(TOWNS.__getitem__, lambda n: fault if n in chosen else "") as search:
         rollout = play(engine, search.endpoint, prompts, max_share=0.5, fault=fault)
     assert rollout.metrics[f"spader/search_errors/{FAULTS[fault]}"] == 2
     check_losses(rollout, 2, f"search_{FAULTS[fault]}")
@@ -96,7 +95,7 @@ def test_a_service_that_always_fails_stops_the_run_in_one_line(
     engine: ScriptedEngine, prompts: str, fault: str
 ) -> None:
     with (
-        ScriptedSearch(lambda q: TOWNS[q], lambda n: fault) as search,
+        ScriptedSearch(TOWNS.__getitem__, lambda n: fault) as search,
         pytest.raises(TooManyFailuresError) as caught,
     ):
         play(engine, search.endpoint, prompts, max_share=0.5, fault=fault)
@@ -108,7 +107,7 @@ def test_a_service_that_always_fails_stops_the_run_in_one_line(
 def test_a_service_that_is_down_is_survived_up_to_the_limit(
     engine: ScriptedEngine, prompts: str
 ) -> None:
-    with ScriptedSearch(lambda q: TOWNS[q]) as search:
+    with ScriptedSearch(TOWNS.__getitem__) as search:
         address = search.endpoint
     rollout = play(engine, address, prompts, max_share=1.0)
     check_losses(rollout, 8, "search_connection")
@@ -120,7 +119,7 @@ def test_the_filter_leaves_lost_groups_to_the_limit(engine: ScriptedEngine, prom
     """Otherwise the host would look for better groups for ever."""
     path = "spader_slime.hooks.keep_informative_group"
     with (
-        ScriptedSearch(lambda q: TOWNS[q], lambda n: "status") as search,
+        ScriptedSearch(TOWNS.__getitem__, lambda n: "status") as search,
         pytest.raises(TooManyFailuresError),
     ):
         play(engine, search.endpoint, prompts, 0.5, dynamic_sampling_filter_path=path)
@@ -135,7 +134,7 @@ def test_an_engine_that_refuses_is_counted_as_engine(engine: ScriptedEngine, pro
 
     engine.refuse = refuse
     try:
-        with ScriptedSearch(lambda q: TOWNS[q]) as search:
+        with ScriptedSearch(TOWNS.__getitem__) as search:
             rollout = play(engine, search.endpoint, prompts, max_share=0.5)
     finally:
         engine.refuse = lambda call: False
@@ -144,7 +143,7 @@ def test_an_engine_that_refuses_is_counted_as_engine(engine: ScriptedEngine, pro
 
 def test_a_lost_evaluation_scores_zero_and_counts(engine: ScriptedEngine, prompts: str) -> None:
     with (
-        ScriptedSearch(lambda q: TOWNS[q], lambda n: "status" if n == 1 else "") as search,
+        ScriptedSearch(TOWNS.__getitem__, lambda n: "status" if n == 1 else "") as search,
         make_host(engine, search.endpoint, prompts, max_share=0.5) as host,
     ):
         host.args.eval_datasets = [EvalDataset("dev", prompts)]

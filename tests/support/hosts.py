@@ -14,6 +14,7 @@ GOLD = [["Oslo"], ["Bergen", "Bjørgvin"], ["Trondheim"]]
 AGENT = {"max_turns": 4, "answer_reserve": 64, "max_observation_tokens": 600}
 
 
+TOWNS = {"capital Norway": [("Oslo", "Capital.")], "Vestland": [("Bergen", "A city.")]}
 CAPITAL = '<think>capital</think><tool_call>["capital Norway"]</tool_call>'
 VESTLAND = '<tool_call>["Vestland"]</tool_call>'
 ANSWERS = ('<answer>["Oslo"]</answer>', '<answer>["Oslo", "Bergen"]</answer>')

@@ -25,6 +25,7 @@ class Call:
     log_probs: list[float] = field(default_factory=list)
     finish: str = "stop"
     held: bool = False
+    matched: Any = None
     weight_version: str = ""
 
 
@@ -33,7 +34,8 @@ class ScriptedEngine(LoopbackServer):
 
     `hold` keeps every request waiting until it is cleared or an abort comes; an aborted request
     gets the first half of its reply. `cut` may abort a reply by itself: how many of its tokens are
-    left. `fail` says which requests get a 500, `refuse` which a 400.
+    left. `fail` says which requests get a 500, `refuse` which a 400;
+    so does a request that would reach the `context` length.
     """
 
     def __init__(self, tokenizer: Any, script: Script, weight_version: str = "0") -> None:
@@ -44,6 +46,7 @@ class ScriptedEngine(LoopbackServer):
         self.fail: Callable[[Call], bool] = lambda call: False
         self.refuse: Callable[[Call], bool] = lambda call: False
         self.cut: Callable[[int], int | None] = lambda length: None
+        self.context: int | None = None
         self.aborts = 0
         self._abort_seen: set[asyncio.Event] = set()
         routes = {"/generate": self._generate, "/abort_request": self._abort}
@@ -53,14 +56,13 @@ class ScriptedEngine(LoopbackServer):
     async def _generate(self, request: web.Request) -> web.Response:
         body = await request.json()
         call = Call(body["input_ids"], body["sampling_params"], dict(request.headers))
+        call.matched = self.tokenizer.eos_token_id
         call.weight_version = self.weight_version
         if self.fail(call):
             return web.Response(status=500, text="scripted failure")
-        if self.refuse(call):
+        if self.refuse(call) or self._too_long(call):
             return web.Response(status=400, text="scripted refusal")
-        text = self.script(self.tokenizer.decode(call.input_ids))
-        ids = self.tokenizer.encode(text, add_special_tokens=False)
-        ids.append(self.tokenizer.eos_token_id)
+        ids = self._sample(call)
         self._fill(call, ids, "stop")
         kept = self.cut(len(ids))
         if await self._wait(call):
@@ -69,6 +71,19 @@ class ScriptedEngine(LoopbackServer):
             self._fill(call, ids[:kept], "abort")
         self.calls.append(call)
         return web.json_response(self._reply(call))
+
+    def _sample(self, call: Call) -> list[int]:
+        """The scripted reply up to its first stop string, or with the end-of-turn token."""
+        text = self.script(self.tokenizer.decode(call.input_ids))
+        places = {text.index(s) + len(s): s for s in call.params.get("stop") or () if s in text}
+        if places:
+            call.matched = places[min(places)]
+            return self.tokenizer.encode(text[: min(places)], add_special_tokens=False)
+        return [*self.tokenizer.encode(text, add_special_tokens=False), call.matched]
+
+    def _too_long(self, call: Call) -> bool:
+        asked = len(call.input_ids) + call.params["max_new_tokens"]
+        return self.context is not None and asked >= self.context
 
     def _fill(self, call: Call, ids: list[int], finish: str) -> None:
         limit = call.params["max_new_tokens"]
@@ -90,7 +105,7 @@ class ScriptedEngine(LoopbackServer):
     def _reply(self, call: Call) -> dict[str, Any]:
         reason: dict[str, Any] = {"type": call.finish}
         reason |= {
-            "stop": {"matched": self.tokenizer.eos_token_id},
+            "stop": {"matched": call.matched},
             "length": {"length": len(call.output_ids)},
             "abort": {"message": "aborted"},
         }[call.finish]

@@ -45,7 +45,7 @@ class Services:
 
 @contextmanager
 def services(config: TrainConfig, files: WorldFiles, model: Path) -> Iterator[Services]:
-    """Run both servers on free ports of 127.0.0.1; they end with the block, or with this process."""
+    """Run both servers on free ports of 127.0.0.1 until the block, or this process, ends."""
     engine = EngineProcess(
         model,
         threads=config.engine.threads,

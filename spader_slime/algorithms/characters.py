@@ -13,6 +13,7 @@ import unicodedata
 APOSTROPHES = frozenset("'`´‘’‛′ʹʻʼʽʾʿ՚׳ꞌ＇᾽᾿")
 _IGNORED = re.compile("[\u034f\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 _ZERO_WIDTH_SPACE = "\u200b"
+_LONGEST_KEPT, _MOST_KEPT = 48, 1 << 14  # bytes of a run, and runs, kept in a table
 _HANGUL_TAILS = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff]")  # compose with what precedes them
 
 # Scripts written without spaces: Han, kana, Thai, Lao, Myanmar, Khmer.
@@ -40,38 +41,59 @@ def is_letter(char: str) -> bool:
     return unicodedata.category(char)[0] == "L"
 
 
-class CharacterTable(dict[str, str]):
-    """Character -> its normalized form, filled as characters are met.
+class RunTable(dict[bytes, bytes]):
+    """A run of characters in UTF-8 -> its folded form, filled as runs are met.
 
-    With `spaced`, characters of scripts without spaces get a space on both sides.
+    With `spaced`, characters of scripts without spaces get a space on both sides. Long runs are
+    folded and not kept.
     """
 
     def __init__(self, spaced: bool) -> None:
         super().__init__()
-        self.spaced = spaced
+        self._characters = _CharacterTable(spaced)
 
-    def __missing__(self, char: str) -> str:
-        form = fold(char)
-        self[char] = form = SPACELESS.sub(r" \1 ", form) if self.spaced else form
+    def __missing__(self, run: bytes) -> bytes:
+        form = self._characters.fold(run.decode()).encode()
+        if len(run) <= _LONGEST_KEPT:
+            if len(self) >= _MOST_KEPT:
+                self.clear()
+            self[run] = form
         return form
 
 
-class ContextTable(dict[str, bool]):
-    """Character -> its form or that of its neighbours can't be told from it alone.
+class _CharacterTable(dict[str, str]):
+    """Character -> its form: right where no character depends on its neighbours."""
 
-    So it is with marks and Hangul vowels and tails (they compose), and with numbers other than
-    0-9, which the byte patterns of `normalization` would take for letters.
-    """
+    def __init__(self, spaced: bool) -> None:
+        super().__init__()
+        self._spaced = spaced
+
+    def __missing__(self, char: str) -> str:
+        self[char] = form = self._apart(fold(char))
+        return form
+
+    def fold(self, text: str) -> str:
+        if any(map(_DEPENDS.__getitem__, text)):
+            return self._apart(fold(text))
+        return "".join(map(self.__getitem__, text))
+
+    def _apart(self, folded: str) -> str:
+        return SPACELESS.sub(r" \1 ", folded) if self._spaced else folded
+
+
+class _DependsTable(dict[str, bool]):
+    """Character -> it may compose with what precedes it (marks, Hangul vowels and tails)."""
 
     def __missing__(self, char: str) -> bool:
-        self[char] = found = any(map(_needs_context, char + fold(char)))
+        self[char] = found = any(map(_composes, char + fold(char)))
         return found
 
 
-def _needs_context(char: str) -> bool:
-    if char.isascii():
-        return False
-    return unicodedata.category(char)[0] in "MN" or bool(_HANGUL_TAILS.match(char))
+_DEPENDS = _DependsTable()
+
+
+def _composes(char: str) -> bool:
+    return unicodedata.category(char)[0] == "M" or bool(_HANGUL_TAILS.match(char))
 
 
 def _stand_in(char: str) -> str:

@@ -1,21 +1,19 @@
 """Normal form of names and texts (method: "Normalization"), fast enough for every observation.
 
-Work is done on UTF-8 bytes: one table look-up for ASCII, one replacement per *distinct* non-ASCII
-character, patterns that start with a literal, numpy to collapse spaces. Characters whose form
-depends on their neighbours take a slower way, and only around themselves.
+Work is done on UTF-8 bytes: one table look-up for ASCII, one cached look-up per run of non-ASCII
+characters, patterns that start with a literal, numpy to find runs and to collapse spaces.
 """
 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 
 from spader_slime.algorithms.characters import (
     SPACELESS,
-    CharacterTable,
-    ContextTable,
+    RunTable,
     fold,
     is_letter,
     is_word,
@@ -25,26 +23,20 @@ SEPARATOR = "\x1e"  # put between texts that must not match across their border
 POSSESSIVE = b"\x01"  # where the apostrophe of a possessive 's stood
 
 _ARTICLES = ("the", "a", "an")
-_MOST_REPLACEMENTS = 24  # distinct characters beyond which one pass over all is cheaper
 _LONG = 400  # bytes from which numpy collapses spaces faster than split and join
 
-_ASCII = bytes(range(128))
 _FOLD = bytes(ord(fold(chr(b))) if b < 128 else b for b in range(256))
 _FOLD_KEEPING_SEPARATOR = _FOLD[:0x1E] + SEPARATOR.encode() + _FOLD[0x1F:]
 _TO_SPACE = bytes.maketrans(b".,", b"  ")
-_PLAIN, _SPACED, _CONTEXT = CharacterTable(False), CharacterTable(True), ContextTable()
-_PIECE = re.compile(r"[\x00-\x1d\x1f-\x7f]?[^\x00-\x7f]+")  # what may compose, as one
+_PLAIN, _SPACED = RunTable(spaced=False), RunTable(spaced=True)
 
-# After folding, a byte above 127 belongs to a letter (or `_CONTEXT` has sent us the slow way).
-_WORD = rb"[a-z0-9\x01\x80-\xff]"
-_INNER_COMMA = re.compile(rb",(?<=[0-9],)(?=[0-9])")
-_INNER_DOT = re.compile(
-    rb"\.(?=(?:[a-z]|[\xc2-\xdf].|[\xe0-\xef]..|[\xf0-\xf4]...)(?!%(w)s))"
-    rb"(?:(?<=(?<!%(w)s)[a-z]\.)|(?<=(?<!%(w)s)[\xc2-\xdf].\.)"
-    rb"|(?<=(?<!%(w)s)[\xe0-\xef]..\.)|(?<=(?<!%(w)s)[\xf0-\xf4]...\.))" % {b"w": _WORD},
-    re.DOTALL,
-)
-_POSSESSIVE = re.compile(rb"'(?<=%(w)s')s(?!%(w)s)" % {b"w": _WORD})
+# After folding, every byte above 127 belongs to a letter, mark or number.
+_POSSESSIVE = re.compile(rb"'(?<=%(w)s')s(?!%(w)s)" % {b"w": rb"[a-z0-9\x01\x80-\xff]"})
+_OTHER, _DIGIT, _LETTER, _POSSESSED, _WIDE = range(5)
+_KINDS = np.array([_OTHER] * 128 + [_WIDE] * 128, dtype=np.uint8)
+_KINDS[list(b"0123456789")] = _DIGIT
+_KINDS[list(b"abcdefghijklmnopqrstuvwxyz")] = _LETTER
+_KINDS[POSSESSIVE[0]] = _POSSESSED
 
 
 def normalize(text: str) -> str:
@@ -54,8 +46,7 @@ def normalize(text: str) -> str:
     digits deleted; every other punctuation or symbol a space; spaces collapsed; one leading
     article removed if something remains. Accents stay; invisible characters go.
     """
-    folded, context = _fold(text, spaced=False)
-    words = _settle(folded, context).decode().split()
+    words = _settle(_fold(text, spaced=False)).decode().split()
     return " ".join(words[1:] if len(words) > 1 and words[0] in _ARTICLES else words)
 
 
@@ -66,64 +57,71 @@ def matchable(text: str) -> bytes:
     their own, `POSSESSIVE` in the place of the apostrophe of a possessive 's, and each
     `SEPARATOR` kept as a token.
     """
-    folded, context = _fold(text.replace(SEPARATOR, f" {SEPARATOR} "), spaced=True)
+    folded = _fold(text.replace(SEPARATOR, f" {SEPARATOR} "), spaced=True)
     marked = _POSSESSIVE.sub(POSSESSIVE + b"s", folded)
-    return b" " + _collapse(_settle(marked, context)) + b" "
+    return b" " + _collapse(_settle(marked)) + b" "
 
 
 def pattern(alias: str) -> bytes:
     """What to look for in `matchable` text: b"" for an alias that normalizes to nothing."""
-    tokens = SPACELESS.sub(r" \1 ", normalize(alias)).split()
-    return b" " + " ".join(tokens).encode() + b" " if tokens else b""
+    name = normalize(alias)
+    if not name.isascii():
+        name = " ".join(SPACELESS.sub(r" \1 ", name).split())
+    return f" {name} ".encode() if name else b""
 
 
-def _fold(text: str, spaced: bool) -> tuple[bytes, bool]:
-    """Words, spaces, apostrophes, dots and commas; whether context matters in what follows."""
-    raw, context = text.encode("utf-8", "replace"), False
+def _fold(text: str, spaced: bool) -> bytes:
+    """Words, spaces, apostrophes, dots and commas; whole text, in UTF-8."""
+    raw = text.encode("utf-8", "replace")
     if not text.isascii():
-        table = _SPACED if spaced else _PLAIN
-        distinct = set(raw.translate(None, _ASCII).decode())
-        context = any(_CONTEXT[char] for char in distinct)
-        changed = [char for char in distinct if table[char] != char]
-        if context or len(changed) > _MOST_REPLACEMENTS:
-            changed, raw = [], _fold_pieces(raw.decode(), spaced)
-        for char in changed:
-            raw = raw.replace(char.encode(), table[char].encode())
-    return raw.translate(_FOLD_KEEPING_SEPARATOR if spaced else _FOLD), context
+        raw = _fold_runs(raw, _SPACED if spaced else _PLAIN)
+    return raw.translate(_FOLD_KEEPING_SEPARATOR if spaced else _FOLD)
 
 
-def _fold_pieces(text: str, spaced: bool) -> bytes:
-    folded = _PIECE.sub(lambda match: _fold_piece(match.group(), spaced), text)
-    return folded.encode()
+def _fold_runs(raw: bytes, table: RunTable) -> bytes:
+    """Fold each run of non-ASCII characters, with the character before it: they may compose.
+
+    A space is added at both ends.
+    """
+    raw = b" " + raw + b" "
+    high = np.frombuffer(raw, dtype=np.uint8) > 127
+    edges = np.flatnonzero(high[1:] != high[:-1]).tolist()
+    starts, ends = edges[::2], [edge + 1 for edge in edges[1::2]]
+    between = [raw[end:start] for end, start in zip([0, *ends], [*starts, len(raw)], strict=True)]
+    folded = [table[raw[start:end]] for start, end in zip(starts, ends, strict=True)]
+    return b"".join(chain.from_iterable(zip(between, [*folded, b""], strict=True)))
 
 
-@lru_cache(maxsize=1 << 14)
-def _fold_piece(piece: str, spaced: bool) -> str:
-    folded = fold(piece)
-    return SPACELESS.sub(r" \1 ", folded) if spaced else folded
-
-
-def _settle(folded: bytes, context: bool) -> bytes:
+def _settle(folded: bytes) -> bytes:
     """Delete apostrophes and inner dots and commas; the other dots and commas become spaces."""
     joined = folded.translate(None, b"'")
-    if context:
-        joined = _drop_inner(joined.decode()).encode()
-    else:
-        joined = _INNER_DOT.sub(b"", _INNER_COMMA.sub(b"", joined))
-    return joined.translate(_TO_SPACE)
+    if b"." in joined or b"," in joined:
+        joined = _without_inner(joined).translate(_TO_SPACE)
+    return joined
 
 
-def _drop_inner(text: str) -> str:
-    marks = re.finditer(r"[.,]", text)
-    inner = {mark.start() for mark in marks if _is_inner(text, mark.start())}
-    return "".join(char for place, char in enumerate(text) if place not in inner)
+def _without_inner(text: bytes) -> bytes:
+    """Delete dots between single letters and commas between digits."""
+    codes = np.frombuffer(b"  " + text + b"  ", dtype=np.uint8)
+    marks = np.flatnonzero((codes & 0xFD) == ord(","))  # "," or "."
+    marks = marks[(codes[marks - 1] != ord(" ")) & (codes[marks + 1] != ord(" "))]
+    before, after = _KINDS[codes[marks - 1]], _KINDS[codes[marks + 1]]
+    grouped = (codes[marks] == ord(",")) & (before == _DIGIT) & (after == _DIGIT)
+    initial = (codes[marks] == ord(".")) & (before == _LETTER) & (after == _LETTER)
+    initial &= (_KINDS[codes[marks - 2]] == _OTHER) & (_KINDS[codes[marks + 2]] == _OTHER)
+    inner = marks[grouped | initial].tolist()
+    unsure = marks[(before == _WIDE) | (after == _WIDE)].tolist()
+    inner += [place for place in unsure if _is_inner(text, place - 2)]
+    kept = np.ones(len(codes), dtype=np.bool_)
+    kept[inner] = False
+    return codes[kept].tobytes() if inner else text
 
 
-def _is_inner(text: str, place: int) -> bool:
-    before, after = text[max(0, place - 2) : place], text[place + 1 : place + 3]
-    if not before or not after:
-        return False
-    if text[place] == ",":
+def _is_inner(text: bytes, place: int) -> bool:
+    """Two characters on each side decide, of at most four bytes each."""
+    before = text[max(0, place - 8) : place].decode("utf-8", "ignore")[-2:]
+    after = text[place + 1 : place + 9].decode("utf-8", "ignore")[:2]
+    if text[place] == ord(","):
         return before[-1].isdecimal() and after[0].isdecimal()
     alone = not any(char == "\x01" or is_word(char) for char in before[:-1] + after[1:])
     return alone and is_letter(before[-1]) and is_letter(after[0])

@@ -58,6 +58,7 @@ def cold_start_learner(settings: ColdStartSettings, base: LearnerSettings) -> Le
         base,
         lr=settings.lr,
         beta2=settings.beta2,
+        embedding_lr_scale=1.0,
         grad_clip=settings.grad_clip,
         warmup_steps=min(settings.warmup_steps, settings.steps // 2),
         lr_decay="linear" if decay else "constant",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -30,7 +31,7 @@ class Optimizer:
         self.steps = 0  # optimizer steps taken
         self.named: dict[str, Parameter] = dict(model.named_parameters())
         self.adam = torch.optim.AdamW(
-            _groups(self.named.values(), settings.weight_decay),
+            _groups(self.named.values(), settings),
             lr=settings.lr,
             betas=(settings.beta1, settings.beta2),
             eps=settings.eps,
@@ -85,7 +86,7 @@ class Optimizer:
         if math.isfinite(norm):
             self._clip(norm)
             for group in self.adam.param_groups:
-                group["lr"] = lr
+                group["lr"] = lr * group["lr_scale"]
             self.adam.step()
         self.zero()
         self.steps += 1
@@ -132,12 +133,18 @@ def learning_rate(settings: LearnerSettings, step: int) -> float:
     return settings.min_lr + (settings.lr - settings.min_lr) * left
 
 
-def _groups(parameters: Iterable[Parameter], weight_decay: float) -> list[dict[str, object]]:
-    everything = list(parameters)
-    return [
-        {"params": [p for p in everything if p.dim() > 1], "weight_decay": weight_decay},
-        {"params": [p for p in everything if p.dim() <= 1], "weight_decay": 0.0},
+def _groups(parameters: Iterable[Parameter], settings: LearnerSettings) -> list[dict[str, Any]]:
+    """Embeddings (Megatron marks them; its flag is `--decoupled-lr`), other matrices, the rest."""
+    everything, scale = list(parameters), settings.embedding_lr_scale
+    embeddings = [p for p in everything if getattr(p, "is_embedding_or_output_parameter", False)]
+    others = [p for p in everything if all(p is not e for e in embeddings)]
+    decay = settings.weight_decay
+    groups: list[dict[str, Any]] = [
+        {"params": embeddings, "weight_decay": decay, "lr_scale": scale},
+        {"params": [p for p in others if p.dim() > 1], "weight_decay": decay, "lr_scale": 1.0},
+        {"params": [p for p in others if p.dim() <= 1], "weight_decay": 0.0, "lr_scale": 1.0},
     ]
+    return [group for group in groups if group["params"]]
 
 
 def _sum_gradients(parameters: Sequence[Parameter], group: dist.ProcessGroup) -> None:

@@ -26,6 +26,7 @@ class LearnerSettings:
 
     # optimizer
     lr: float = ranged(1e-3, 0.0)
+    embedding_lr_scale: float = ranged(1.0, 0.0)  # of input and output embeddings, times lr
     warmup_steps: int = ranged(0, 0)  # optimizer steps of linear warm-up
     lr_decay: str = one_of("constant", "constant", "linear", "cosine")
     decay_start: int = ranged(0, 0)  # optimizer step at which the decay begins

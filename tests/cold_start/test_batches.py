@@ -109,10 +109,13 @@ def test_weights_that_cannot_be_drawn_from_are_refused(files: WorldFiles) -> Non
 
 
 def test_the_trainer_warms_up_and_decays_over_the_last_half() -> None:
-    base = LearnerSettings(lr=1e-3, tp=2, kl_coef=0.1, micro_tokens=999, seed=3)
+    base = LearnerSettings(
+        lr=1e-3, embedding_lr_scale=0.1, tp=2, kl_coef=0.1, micro_tokens=999, seed=3
+    )
     learner = cold_start_learner(ColdStartSettings(steps=1000), base)
     check_settings(learner)
     assert (learner.lr, learner.beta2, learner.warmup_steps) == (4e-3, 0.98, 50)
+    assert learner.embedding_lr_scale == 1.0
     assert (learner.decay_start, learner.decay_steps) == (500, 1000)
     assert (learner.tp, learner.micro_tokens, learner.seed) == (2, 999, 3)
     assert learner.kl_coef == 0.0 and base.kl_coef == 0.1

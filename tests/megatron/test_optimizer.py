@@ -77,3 +77,16 @@ def test_no_clipping_below_the_bound(hf: Path) -> None:
         first_moments.append([learner.optimizer.moment(p, "exp_avg").clone() for p in named])
         learner.close()
     assert all(map(torch.equal, *first_moments))
+
+
+@pytest.mark.parametrize("scale", [0.0, 0.1])
+def test_embeddings_have_a_learning_rate_of_their_own(hf: Path, scale: float) -> None:
+    """Adam's first step moves every entry with a gradient by the learning rate."""
+    learner = Learner(LearnerSettings(lr=1e-2, embedding_lr_scale=scale, grad_clip=None), hf)
+    before = {n: p.detach().clone() for n, p in learner.optimizer.named.items()}
+    learner.supervised(make_rollout(0))
+    for name, parameter in learner.optimizer.named.items():
+        largest = (parameter.detach() - before[name]).abs().max().item()
+        rate = 1e-2 * (scale if "embedding" in name else 1.0)
+        assert largest == pytest.approx(rate, rel=0.01)
+    learner.close()

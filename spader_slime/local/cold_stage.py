@@ -21,7 +21,7 @@ from spader_slime.local.world.build import WorldFiles
 from spader_slime.megatron.checkpoint import latest
 
 PHASE = "cold_start"
-LOG_EVERY, CHECKPOINT_EVERY = 50, 500  # steps
+LOG_EVERY = 50  # steps
 
 
 def cold_started(config: TrainConfig, run: RunDir, files: WorldFiles) -> Path:
@@ -65,7 +65,7 @@ def _learn(config: TrainConfig, run: RunDir, files: WorldFiles, pool: TrainerPoo
                 values = recent.take()
                 bar.set_postfix(loss=f"{values['train/loss']:.3f}")
                 run.metrics.log(PHASE, step, values | {"memory/mb": tree_memory_mb()})
-            if (step + 1) % CHECKPOINT_EVERY == 0:
+            if (step + 1) % asked.checkpoint_every == 0:
                 pool.save(checkpoints, step + 1, {}, keep=1)
 
 

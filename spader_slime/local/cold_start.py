@@ -37,6 +37,7 @@ class ColdStartSettings:
 
     checkpoint: str | None = None  # Hugging Face folder of another run's cold start: no steps here
     steps: int = ranged(2000, 0)  # optimizer steps; 0: none at all
+    checkpoint_every: int = ranged(500, 1)  # steps
     batch_tokens: int = ranged(700, 1)  # tokens per step, prompts and observations included
     lr: float = ranged(4e-3, 0.0)
     beta2: float = ranged(0.98, 0.0, 1.0)

@@ -26,6 +26,7 @@ _MAY_CHANGE = (
     "run.keep_checkpoints",
     "run.dump_every",
     "run.report",
+    "cold_start.checkpoint_every",
     "engine",
     "train.threads",
     "spader.search.urls",

@@ -7,7 +7,7 @@ characters, patterns that start with a literal, numpy to find runs and to collap
 from __future__ import annotations
 
 import re
-from itertools import chain
+from itertools import pairwise
 
 import numpy as np
 
@@ -85,11 +85,12 @@ def _fold_runs(raw: bytes, table: RunTable) -> bytes:
     """
     raw = b" " + raw + b" "
     high = np.frombuffer(raw, dtype=np.uint8) > 127
-    edges = np.flatnonzero(high[1:] != high[:-1]).tolist()
-    starts, ends = edges[::2], [edge + 1 for edge in edges[1::2]]
-    between = [raw[end:start] for end, start in zip([0, *ends], [*starts, len(raw)], strict=True)]
-    folded = [table[raw[start:end]] for start, end in zip(starts, ends, strict=True)]
-    return b"".join(chain.from_iterable(zip(between, [*folded, b""], strict=True)))
+    edges = np.flatnonzero(high[1:] != high[:-1])
+    edges[1::2] += 1
+    cuts = [0, *edges.tolist(), len(raw)]
+    parts = [raw[start:end] for start, end in pairwise(cuts)]
+    parts[1::2] = [table[run] for run in parts[1::2]]
+    return b"".join(parts)
 
 
 def _settle(folded: bytes) -> bytes:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from aiohttp import web
 
+Server = TypeVar("Server", bound="LoopbackServer")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -49,7 +50,7 @@ class LoopbackServer:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
 
-    def __enter__(self) -> LoopbackServer:
+    def __enter__(self: Server) -> Server:
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -6,13 +6,13 @@ the package imports slime.
 
 from __future__ import annotations
 
-import asyncio
 import copy
 from argparse import Namespace
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
+from spader_slime.agent.event_loops import LoopSemaphore
 from spader_slime.config import SpaderConfig, load_spader
 from spader_slime.errors import ConfigError
 
@@ -65,6 +65,8 @@ def host_rollout(args: Namespace, evaluation: bool) -> Callable[..., Any]:
     """
     if embedded(args):
         return args.spader_state.generate_rollout
+    if settings(args).rollout == "fully_async":
+        _share_places(args)
     if settings(args).rollout == "fully_async" and not evaluation:
         from slime.rollout.base_types import call_rollout_fn
         from slime.rollout.fully_async_rollout import generate_rollout_fully_async
@@ -73,6 +75,20 @@ def host_rollout(args: Namespace, evaluation: bool) -> Callable[..., Any]:
     from slime.rollout.sglang_rollout import generate_rollout
 
     return generate_rollout
+
+
+def _share_places(args: Namespace) -> None:
+    """Let training and evaluation wait for the engine in event loops of their own.
+
+    slime's GenerateState has one semaphore, which belongs to the first loop that has to wait on it;
+    evaluation beside a fully-async rollout would fail in another.
+    """
+    from slime.utils.http_utils import get_rollout_num_engines
+
+    state: Any = host_state(args)
+    if not isinstance(state.semaphore, LoopSemaphore):
+        places = args.sglang_server_concurrency * get_rollout_num_engines(args)
+        state.semaphore = LoopSemaphore(places)
 
 
 def without_group_reward(args: Namespace) -> Namespace:
@@ -164,10 +180,3 @@ def context_parallel() -> tuple[int, int]:
     if not mpu.model_parallel_is_initialized():
         return 0, 1
     return mpu.get_context_parallel_rank(), mpu.get_context_parallel_world_size()
-
-
-async def off_loop(size: int, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call `function`, in a thread when `size` (characters or tokens to go through) is large."""
-    if size < 200_000:
-        return function(*arguments)
-    return await asyncio.to_thread(function, *arguments)

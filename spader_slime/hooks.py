@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from spader_slime import adapter, metrics, record, runtime
+from spader_slime.agent.event_loops import off_loop
 from spader_slime.agent.loop import run_episode
 from spader_slime.algorithms.advantage import spread_over_tokens
 from spader_slime.algorithms.credit import assign_credit
@@ -48,7 +49,7 @@ async def reward(args: Namespace, samples: Any, **kwargs: Any) -> Any:
     record.check_group(samples)
     episodes = [record.episode_of(sample) for sample in group]
     inputs = (episodes, group[0].label, adapter.settings(args), adapter.training_step(args))
-    credits = await adapter.off_loop(record.shown(episodes), assign_credit, *inputs)
+    credits = await off_loop(record.shown(episodes), assign_credit, *inputs)
     for sample, credit in zip(group, credits, strict=True):
         record.store_credit(sample, credit)
     single = group is not samples

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import Namespace
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import torch
 from contracts import scenario, standins
+
+
+def checkout() -> str | None:
+    """Where slime lies: `SLIME_SRC`, or the folder of the installed package."""
+    if os.environ.get("SLIME_SRC"):
+        return os.environ["SLIME_SRC"]
+    found = find_spec("slime")
+    return str(Path(found.submodule_search_locations[0]).parent) if found else None  # type: ignore[index]
 
 
 def use_slime(checkout: str) -> None:

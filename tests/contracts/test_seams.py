@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 
 import pytest
 from contracts import embedded
+from contracts.real_slime import checkout
 
 from spader_slime.local import worker
 
@@ -66,14 +65,6 @@ def without(names: Any, left_out: set[str]) -> Any:
 def test_both_versions_were_recorded_at_the_same_seams() -> None:
     assert sorted(FIXTURE) == ["main", "v0.3.1"]
     assert sorted(FIXTURE["main"]) == sorted(FIXTURE["v0.3.1"])
-
-
-def checkout() -> str | None:
-    """Where slime lies: `SLIME_SRC`, or the folder of the installed package."""
-    if os.environ.get("SLIME_SRC"):
-        return os.environ["SLIME_SRC"]
-    found = importlib.util.find_spec("slime")
-    return str(Path(found.submodule_search_locations[0]).parent) if found else None  # type: ignore[index]
 
 
 def test_real_slime_still_calls_hooks_as_recorded(tmp_path: Path) -> None:

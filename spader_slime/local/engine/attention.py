@@ -52,7 +52,8 @@ class Group:
                 hidden |= at <= last - window
             mask = torch.zeros(hidden.shape, dtype=dtype, device=last.device)
             mask.masked_fill_(hidden, -torch.inf)
-            self.masks[window, copies] = mask.repeat(1, copies, 1)[:, None]
+            spread = mask[:, None].expand(-1, copies, -1, -1)
+            self.masks[window, copies] = spread.reshape(len(mask), 1, -1, self.keys)
         return self.masks[window, copies]
 
 
@@ -150,7 +151,7 @@ def _one(
     scale: float | None,
     window: int | None,
 ) -> Tensor:
-    keys, values = key[group.rows, :, : group.keys], value[group.rows, :, : group.keys]
+    keys, values = _rows(key, group), _rows(value, group)
     count, heads = keys.shape[:2]
     dim = packed.shape[2]
     queries = packed[group.take].view(count, -1, heads, packed.shape[1] // heads, dim)
@@ -159,6 +160,11 @@ def _one(
     out = F.scaled_dot_product_attention(shared, keys, values, attn_mask=mask, scale=scale)
     out = out.view(count, heads, queries.shape[3], -1, values.shape[3]).permute(0, 3, 1, 2, 4)
     return out.reshape(-1, packed.shape[1], values.shape[3])[group.put]
+
+
+def _rows(tensor: Tensor, group: Group) -> Tensor:
+    part = tensor[:, :, : group.keys]
+    return part[group.rows] if isinstance(group.rows, slice) else part.index_select(0, group.rows)
 
 
 AttentionInterface.register(NAME, attend)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from spader_slime.local.engine.sequences import Result, Scored
+from spader_slime.local.engine.jobs import Result, Scored
 from spader_slime.local.engine.stops import output_text
 
 Triple = list[Any]  # [log-prob, token id, text or None]
@@ -57,8 +57,3 @@ def _triples(scored: Scored, text: Callable[[int], str | None]) -> list[Triple]:
 
 def _texts(tokenizer: Any) -> Callable[[int], str | None]:
     return lambda token: str(tokenizer.decode([token], skip_special_tokens=False))
-
-
-def batch_reply(replies: Sequence[dict[str, Any]], batched: bool) -> Any:
-    """One object for a single prompt, a list for a list of prompts."""
-    return list(replies) if batched else replies[0]

@@ -12,9 +12,10 @@ import torch
 from aiohttp import web
 from transformers import AutoTokenizer
 
+from spader_slime.local.engine.info import Served
 from spader_slime.local.engine.runner import Runner
 from spader_slime.local.engine.scheduler import Scheduler
-from spader_slime.local.engine.server import Served, Server
+from spader_slime.local.engine.server import Server
 from spader_slime.local.engine.wire import Limits
 from spader_slime.retrieval.lifetime import exit_with_parent
 
@@ -57,14 +58,12 @@ def serve(
 
 def load(model: Path, max_running: int, context: int | None) -> tuple[Scheduler, Served]:
     """The scheduler over a model, not yet started, and what there is to say about it."""
-    tokenizer = _tokenizer(model)
-    runner = Runner(model, max_running, context or DEFAULT_CONTEXT)
+    runner, tokenizer = Runner(model), _tokenizer(model)
     context = context or runner.positions or DEFAULT_CONTEXT
-    runner.cache.resize(max_running, context)
+    runner.reserve(max_running, context)
+    scheduler = Scheduler(runner, frozenset(_end_ids(runner, tokenizer)), tokenizer)
     limits = Limits(context, runner.vocab, tokenizer)
-    scheduler = Scheduler(runner, max_running, context, _end_ids(runner, tokenizer), tokenizer)
-    architectures = list(runner.model.config.architectures or [])
-    return scheduler, Served(model, limits, max_running, architectures)
+    return scheduler, Served(model, limits, runner.rows, runner.model.config)
 
 
 def _tokenizer(model: Path) -> Any:

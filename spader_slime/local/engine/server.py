@@ -1,53 +1,45 @@
-"""The HTTP side of the engine."""
+"""The HTTP side of the engine: SGLang's native routes over a scheduler."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import orjson
 from aiohttp import web
 
 from spader_slime.errors import EngineError
+from spader_slime.local.engine import info
+from spader_slime.local.engine.jobs import Result
+from spader_slime.local.engine.messages import json_reply, read_body, refused_as_json
 from spader_slime.local.engine.params import RequestError
-from spader_slime.local.engine.replies import batch_reply, make_reply
+from spader_slime.local.engine.replies import make_reply
 from spader_slime.local.engine.scheduler import Scheduler
-from spader_slime.local.engine.sequences import Result
-from spader_slime.local.engine.wire import GenerateRequest, Limits, parse_generate
+from spader_slime.local.engine.wire import GenerateRequest, parse_generate
 
 MAX_BODY_BYTES = 64 * 2**20
+HEALTH_TIMEOUT_S = 20.0
 
-
-@dataclass
-class Served:
-    """What is being served, as the information routes tell it."""
-
-    model: Path
-    limits: Limits
-    max_running: int
-    architectures: list[str]
+Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
 class Server:
-    """Routes of SGLang's native protocol over a scheduler."""
+    """Answers requests; the work is done by `scheduler`, which must have been started."""
 
-    def __init__(self, scheduler: Scheduler, served: Served) -> None:
+    def __init__(self, scheduler: Scheduler, served: info.Served) -> None:
         self._scheduler, self._served = scheduler, served
         self._numbers = itertools.count()
 
     def app(self) -> web.Application:
-        """The application, with a limit on the size of requests."""
-        app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[_errors_as_json])
+        """The application. Every route takes GET and POST."""
+        app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[refused_as_json])
         for path, handler in self._routes().items():
             app.router.add_route("*", path, handler)
         return app
 
-    def _routes(self) -> dict[str, Callable[[web.Request], Awaitable[web.Response]]]:
+    def _routes(self) -> dict[str, Handler]:
         return {
             "/generate": self._generate,
             "/abort_request": self._abort,
@@ -57,158 +49,111 @@ class Server:
             "/continue_generation": self._continue,
             "/health": self._health,
             "/health_generate": self._health_generate,
-            "/server_info": self._server_info,
-            "/get_server_info": self._server_info,
-            "/model_info": self._model_info,
-            "/get_model_info": self._model_info,
-            "/v1/loads": self._loads,
+            "/get_weight_version": self._weight_version,
+            "/server_info": self._telling(info.server_info),
+            "/get_server_info": self._telling(info.server_info),
+            "/model_info": self._telling(info.model_info),
+            "/get_model_info": self._telling(info.model_info),
+            "/v1/loads": self._telling(lambda scheduler, _: info.loads(scheduler)),
         }
 
     async def _generate(self, request: web.Request) -> web.Response:
-        requests, batched = parse_generate(await _body(request), self._served.limits)
+        limits = self._served.limits
+        requests, batched = parse_generate(await read_body(request), limits)
         results = await self._run(requests)
-        failed = next((r.reason for r in results if r.reason["type"] == "error"), None)
-        if failed is not None:
-            return _json({"error": {"message": failed["message"]}}, 500)
-        tokenizer = self._served.limits.tokenizer
-        return _json(batch_reply([make_reply(r, tokenizer) for r in results], batched))
+        for result in results:
+            if result.reason["type"] == "error":
+                return json_reply({"error": {"message": result.reason["message"]}}, 500)
+        replies = [make_reply(result, limits.tokenizer) for result in results]
+        return json_reply(replies if batched else replies[0])
 
     async def _run(self, requests: list[GenerateRequest]) -> list[Result]:
-        loop, waiting = asyncio.get_running_loop(), []
-        for request in requests:
-            future: asyncio.Future[Result] = loop.create_future()
-            waiting.append(future)
+        loop = asyncio.get_running_loop()
+        futures: list[asyncio.Future[Result]] = [loop.create_future() for _ in requests]
+        for request, future in zip(requests, futures, strict=True):
             self._scheduler.submit(request, _hand_over(loop, future))
         try:
-            return list(await asyncio.gather(*waiting))
+            return list(await asyncio.gather(*futures))
         except asyncio.CancelledError:  # the client hung up
-            for request in requests:
-                self._scheduler.abort(request.rid)
+            self._scheduler.abort({request.rid for request in requests}.__contains__)
             raise
 
     async def _abort(self, request: web.Request) -> web.Response:
-        body = await _body(request)
-        self._scheduler.abort(str(body.get("rid") or ""), bool(body.get("abort_all")))
-        return _json({})
+        body = await read_body(request)
+        start, everything = body.get("rid") or "", bool(body.get("abort_all"))
+        if not isinstance(start, str):
+            raise RequestError("'rid' must be a string")
+        if start or everything:
+            self._scheduler.abort(lambda rid: everything or rid.startswith(start))
+        return web.Response()
 
     async def _update_weights(self, request: web.Request) -> web.Response:
-        body = await _body(request)
+        body = await read_body(request)
         folder, version = body.get("model_path"), body.get("weight_version")
         if not isinstance(folder, str):
             raise RequestError("'model_path' must be a folder on this machine")
         if body.get("abort_all_requests"):
-            self._scheduler.abort("", everything=True)
-        update = self._scheduler.update_weights(
-            Path(folder), None if version is None else str(version)
-        )
+            self._scheduler.abort(lambda rid: True)
+        name = None if version is None else str(version)
+        reply = {"success": True, "message": "Succeeded to update model weights."}
         try:
-            await _result(update)
+            await asyncio.wrap_future(self._scheduler.update_weights(Path(folder), name))
         except EngineError as error:
-            return _json({"success": False, "message": str(error), "num_paused_requests": 0}, 400)
-        message = f"weights of {folder}"
-        return _json({"success": True, "message": message, "num_paused_requests": 0})
+            reply = {"success": False, "message": str(error)}
+        return json_reply(reply | {"num_paused_requests": 0}, 200 if reply["success"] else 400)
 
     async def _flush(self, request: web.Request) -> web.Response:
-        await _result(self._scheduler.flush())
-        return web.Response(text="Cache flushed.\n")
+        if await asyncio.wrap_future(self._scheduler.flush()):
+            return web.Response(text="Cache flushed.\n")
+        return web.Response(text="Not flushed: requests are running or waiting.\n", status=400)
 
     async def _pause(self, request: web.Request) -> web.Response:
-        if (await _body(request)).get("mode", "abort") == "abort":
-            self._scheduler.abort("", everything=True)
+        mode = (await read_body(request)).get("mode", "abort")
+        if mode not in ("abort", "retract", "in_place"):
+            raise RequestError("'mode' must be abort, retract or in_place")
+        if mode == "abort":
+            self._scheduler.abort(lambda rid: True)
         self._scheduler.pause(True)
-        return _json({"status": "ok"})
+        return json_reply({"message": "Generation paused successfully.", "status": "ok"})
 
     async def _continue(self, request: web.Request) -> web.Response:
         self._scheduler.pause(False)
-        return _json({"status": "ok"})
+        return json_reply({"message": "Generation continued successfully.", "status": "ok"})
 
     async def _health(self, request: web.Request) -> web.Response:
-        return web.Response()
+        return web.Response(status=200 if self._scheduler.healthy else 503)
 
     async def _health_generate(self, request: web.Request) -> web.Response:
         body = {"input_ids": [0], "sampling_params": {"max_new_tokens": 1, "temperature": 0}}
         body |= {"rid": f"HEALTH_CHECK_{next(self._numbers)}"}
         requests, _ = parse_generate(body, self._served.limits)
-        await self._run(requests)
-        return web.Response()
+        try:
+            results = await asyncio.wait_for(self._run(requests), HEALTH_TIMEOUT_S)
+        except asyncio.TimeoutError:
+            return web.Response(status=503)
+        return web.Response(status=503 if results[0].reason["type"] == "error" else 200)
 
-    async def _server_info(self, request: web.Request) -> web.Response:
-        running, waiting = self._scheduler.loads
-        served = self._served
-        return _json(
-            {
-                "model_path": str(served.model),
-                "served_model_name": str(served.model),
-                "tp_size": 1,
-                "dp_size": 1,
-                "max_running_requests": served.max_running,
-                "context_length": served.limits.context,
-                "weight_version": self._scheduler.version,
-                "version": "spader_slime",
-                "internal_states": [{"num_running_reqs": running, "num_waiting_reqs": waiting}],
-            }
-        )
+    async def _weight_version(self, request: web.Request) -> web.Response:
+        return json_reply({"weight_version": self._scheduler.version})
 
-    async def _model_info(self, request: web.Request) -> web.Response:
-        served = self._served
-        return _json(
-            {
-                "model_path": str(served.model),
-                "tokenizer_path": str(served.model),
-                "is_generation": True,
-                "architectures": served.architectures,
-                "weight_version": self._scheduler.version,
-                "vocab_size": served.limits.vocab,
-            }
-        )
+    def _telling(self, tell: Callable[[Scheduler, info.Served], dict[str, Any]]) -> Handler:
+        async def handler(request: web.Request) -> web.Response:
+            return json_reply(tell(self._scheduler, self._served))
 
-    async def _loads(self, request: web.Request) -> web.Response:
-        running, waiting = self._scheduler.loads
-        load = {"dp_rank": 0, "num_reqs": running + waiting}
-        load |= {"num_running_reqs": running, "num_waiting_reqs": waiting}
-        total = {"total_running_reqs": running, "total_waiting_reqs": waiting}
-        return _json({"dp_rank_count": 1, "loads": [load], "aggregate": total})
+        return handler
 
 
 def _hand_over(
     loop: asyncio.AbstractEventLoop, future: asyncio.Future[Result]
 ) -> Callable[[Result], None]:
+    """A callback for another thread that settles `future` in its own loop."""
+
     def settle(result: Result) -> None:
         if not future.done():
             future.set_result(result)
 
-    return lambda result: _call_soon(loop, settle, result)
+    def hand_over(result: Result) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, result)
 
-
-def _call_soon(loop: asyncio.AbstractEventLoop, function: Any, result: Result) -> None:
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(function, result)
-
-
-async def _result(future: Future[None]) -> None:
-    await asyncio.wrap_future(future)
-
-
-async def _body(request: web.Request) -> dict[str, Any]:
-    raw = await request.read()
-    try:
-        body = orjson.loads(raw or b"{}")
-    except ValueError as error:
-        raise RequestError(f"the body is not JSON: {error}") from error
-    if not isinstance(body, dict):
-        raise RequestError("the body must be a JSON object")
-    return body
-
-
-@web.middleware
-async def _errors_as_json(
-    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-) -> web.StreamResponse:
-    try:
-        return await handler(request)
-    except RequestError as error:
-        return _json({"error": {"message": str(error)}}, 400)
-
-
-def _json(value: Any, status: int = 200) -> web.Response:
-    return web.Response(body=orjson.dumps(value), status=status, content_type="application/json")
+    return hand_over

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _WORTH_COPYING = 8  # tokens
+_NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -26,39 +27,45 @@ class Place:
 
 
 class Slots:
-    """Token ids of the cached positions of all rows. A finished sequence stays until replaced."""
+    """Token ids of the cached positions of all rows. A finished sequence stays until replaced.
+
+    Attributes:
+        lengths: cached positions of each row.
+    """
 
     def __init__(self, rows: int, width: int) -> None:
+        self.lengths = np.zeros(rows, dtype=np.int64)
         self._tokens = np.full((rows, width), -1, dtype=np.int64)
-        self._lengths = np.zeros(rows, dtype=np.int64)
         self._busy = np.zeros(rows, dtype=bool)
         self._used = np.zeros(rows, dtype=np.int64)
         self._clock = 0
 
     @property
-    def busy(self) -> int:
-        """Rows that are being written to."""
-        return int(self._busy.sum())
+    def cached(self) -> int:
+        """Positions held by all rows together."""
+        return int(self.lengths.sum())
 
-    def take(self, ids: NDArray[np.int64], limit: int) -> Place | None:
-        """A free row for a sequence that starts with `ids`; None when all are busy.
+    @property
+    def full(self) -> bool:
+        """Whether every row is being written to."""
+        return bool(self._busy.all())
 
-        A row whose whole content is a prefix of `ids` is continued: the next turn of a trajectory.
-        Otherwise the row unused for longest is overwritten, after a copy of the longest common
-        prefix that any row holds.
+    def take(self, ids: NDArray[np.int64], limit: int) -> Place:
+        """A row for a sequence that starts with `ids`. Some row must be free.
+
+        A free row whose whole content is a prefix of `ids` is continued: the next turn of a
+        trajectory. Otherwise the row unused for longest is overwritten, after a copy of the longest
+        common prefix that any row holds.
 
         Args:
             limit: reuse no more than so many tokens.
         """
-        if self._busy.all():
-            return None
         common = self._common(ids)
-        continued = np.where(~self._busy & (common == self._lengths), common, 0)
+        continued = np.where(~self._busy & (common == self.lengths), common, 0)
         row = int(continued.argmax())
         if continued[row]:
             return self._occupy(Place(row, min(int(common[row]), limit)))
-        best = int(common.argmax())
-        row = int(np.where(self._busy, np.iinfo(np.int64).max, self._used).argmin())
+        best, row = int(common.argmax()), int(np.where(self._busy, _NEVER, self._used).argmin())
         reuse = min(int(common[best]), limit)
         if best == row:
             return self._occupy(Place(row, reuse))
@@ -74,14 +81,20 @@ class Slots:
 
     def _occupy(self, place: Place) -> Place:
         self._busy[place.row] = True
-        self._set_length(place.row, place.reuse)
+        self._tokens[place.row, place.reuse :] = -1
+        self.lengths[place.row] = place.reuse
         return place
 
     def write(self, row: int, ids: NDArray[np.int64]) -> None:
-        """Note that keys and values of `ids` now follow what the row held."""
-        start = int(self._lengths[row])
+        """Keys and values of `ids` now follow what `row` held."""
+        start = int(self.lengths[row])
         self._tokens[row, start : start + len(ids)] = ids
-        self._lengths[row] = start + len(ids)
+        self.lengths[row] = start + len(ids)
+
+    def write_each(self, rows: NDArray[np.int64], ids: NDArray[np.int64]) -> None:
+        """Keys and values of one of `ids` now follow what each of `rows` held."""
+        self._tokens[rows, self.lengths[rows]] = ids
+        self.lengths[rows] += 1
 
     def release(self, row: int) -> None:
         """The sequence is complete; its content may be continued or overwritten."""
@@ -89,10 +102,7 @@ class Slots:
         self._busy[row], self._used[row] = False, self._clock
 
     def flush(self) -> None:
-        """Forget the content of all rows."""
+        """Forget the content of all rows; those in use have to be filled anew."""
         self._tokens[:] = -1
-        self._lengths[:] = 0
-
-    def _set_length(self, row: int, length: int) -> None:
-        self._tokens[row, length:] = -1
-        self._lengths[row] = length
+        self.lengths[:] = 0
+        self._used[~self._busy] = 0

@@ -1,4 +1,4 @@
-"""When an output is complete, and the text it stands for."""
+"""Where an output ends, and the text it stands for."""
 
 from __future__ import annotations
 
@@ -8,35 +8,44 @@ from typing import Any
 from spader_slime.local.engine.params import SamplingParams
 
 Reason = dict[str, Any]  # SGLang's finish_reason
+_BROKEN = "\N{REPLACEMENT CHARACTER}"  # what a part of a character decodes to
 
 
-class Stops:
-    """Decides after every token of one output whether it goes on.
+class StopStrings:
+    """Finds a few strings in outputs that grow token by token.
 
-    Args:
-        params: of the request.
-        end_ids: the model's own end tokens.
-        tokenizer: reads the output where stop strings are given.
+    Most tokens can't complete any of the strings, because their own text lacks the strings' last
+    characters. That is remembered per token, so that text is decoded only where it may matter.
     """
 
-    def __init__(self, params: SamplingParams, end_ids: frozenset[int], tokenizer: Any) -> None:
-        self._params, self._tokenizer = params, tokenizer
-        own = frozenset(params.stop_token_ids)
-        self._ids = frozenset() if params.ignore_eos else own | end_ids
-        self._tail = 2 * max(map(len, params.stop), default=0) + 8  # tokens that may hold a stop
+    def __init__(self, strings: Sequence[str], tokenizer: Any) -> None:
+        self._strings, self._tokenizer = tuple(strings), tokenizer
+        self._last = {string[-1] for string in strings}
+        self._always = any(last.isspace() for last in self._last)  # decoders may strip spaces
+        self._tail = 4 * max(map(len, strings)) + 4  # tokens; a character has four bytes at most
+        self._may_end: dict[int, bool] = {}
 
-    def check(self, ids: Sequence[int]) -> Reason | None:
-        """The reason to end after the last of `ids`, or None."""
-        if ids[-1] in self._ids:
-            return {"type": "stop", "matched": ids[-1]}
-        if self._params.stop:
-            text = self._tokenizer.decode(ids[-self._tail :], skip_special_tokens=False)
-            matched = next((stop for stop in self._params.stop if stop in text), None)
-            if matched is not None:
-                return {"type": "stop", "matched": matched}
-        if len(ids) >= self._params.max_new_tokens:
-            return {"type": "length", "length": len(ids)}
-        return None
+    def find(self, ids: Sequence[int]) -> str | None:
+        """The string that the last of `ids` completed, if any."""
+        may_end = self._may_end.get(ids[-1])
+        if may_end is None:
+            may_end = self._may_end[ids[-1]] = self._judge(ids[-1])
+        if not may_end:
+            return None
+        text = self._decode(ids[-self._tail :])
+        return next((string for string in self._strings if string in text), None)
+
+    @property
+    def tail(self) -> int:
+        """`find` looks at so many tokens at most."""
+        return self._tail
+
+    def _judge(self, token: int) -> bool:
+        text = self._decode([token])
+        return self._always or not text or _BROKEN in text or not self._last.isdisjoint(text)
+
+    def _decode(self, ids: Sequence[int]) -> str:
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
 
 
 def output_text(tokenizer: Any, ids: Sequence[int], params: SamplingParams, reason: Reason) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
-from support.agents import cases, make_context
+from support.loops import Stage
 from support.replies import Reply, ReplyEngine, number_tokenizer
 from support.search import ScriptedSearch
 
-from spader_slime.agent.loop import run_episode
 from spader_slime.agent.policy import Generation
 from spader_slime.agent.protocol import Action, Protocol, make_protocol, parse_tool_call
 from spader_slime.agent.protocols.prompts import SPADER_CITED
@@ -20,6 +20,14 @@ from spader_slime.agent.transcript import Transcript, mask_off_policy
 from spader_slime.config import AgentConfig, SearchConfig
 from spader_slime.episode import Document, Episode, TurnKind
 from spader_slime.errors import ProtocolError
+
+CASES = Path(__file__).parents[1] / "cases"
+
+
+def cases(name: str) -> list[Any]:
+    text = (CASES / f"{name}.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
 
 ALIGNMENT = pytest.mark.parametrize("case", cases("alignment"), ids=lambda c: c.get("why", "plain"))
 TOOL_CALLS = pytest.mark.parametrize("case", cases("tool_calls"), ids=lambda c: c["text"])
@@ -79,16 +87,15 @@ async def test_alignment_of_the_loop(case: dict[str, Any], search: ScriptedSearc
     ]
     shown = [" ".join(map(str, t["tokens"])) for t in case["turns"] if t["role"] == "observation"]
     protocol = Recited(shown, TurnKind.NONE if finishes[-1] == "length" else TurnKind.ANSWER)
-    with ReplyEngine(replies, number_tokenizer()) as engine:
-        context = replace(make_context(engine, search.endpoint), protocol=protocol)
-        episode = await run_episode(context)
-        if "abort" in finishes:
-            assert episode.end == "aborted" and episode.open_turn
-            if case.get("mask_offpolicy"):
-                mask_off_policy(episode)
-            episode = await run_episode(context, Episode.from_dict(episode.to_dict()))
-        await context.policy.close()
-        await context.search.close()
+    tokenizer = number_tokenizer()
+    with ReplyEngine(replies) as engine:
+        async with Stage(tokenizer, engine.url, search.endpoint, protocol=protocol) as stage:
+            episode = await stage.run()
+            if "abort" in finishes:
+                assert episode.end == "aborted" and episode.open_turn
+                if case.get("mask_offpolicy"):
+                    mask_off_policy(episode)
+                episode = await stage.run(Episode.from_dict(episode.to_dict()))
     check_alignment(episode, case)
     assert episode.end == case.get("end", "answered")
     assert not engine.replies and not episode.open_turn

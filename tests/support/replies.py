@@ -45,8 +45,8 @@ class Reply:
 class ReplyEngine(LoopbackServer):
     """Gives `replies` one after the other, and remembers the bodies of the requests."""
 
-    def __init__(self, replies: Sequence[Reply] = (), tokenizer: Any = None) -> None:
-        self.replies, self.tokenizer = list(replies), tokenizer
+    def __init__(self, replies: Sequence[Reply] = ()) -> None:
+        self.replies = list(replies)
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         super().__init__({"/generate": self._generate})

@@ -138,6 +138,8 @@ async def with_retries(
         except HttpFault as fault:
             if not fault.transient or number >= retries or give_up():
                 raise
-        pause = min(backoff_s * 2**number, MAX_BACKOFF_S)
-        await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+            pause = min(backoff_s * 2**number, MAX_BACKOFF_S)
+            await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+            if give_up():
+                raise
         number += 1

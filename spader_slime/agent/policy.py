@@ -111,7 +111,7 @@ def _read(body: bytes) -> Generation:
         text = reply.get("text") or ""
     except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
         raise HttpFault("malformed", f"the reply can't be read: {error!r}", True) from error
-    if not math.isfinite(math.fsum(log_probs)):
+    if not all(map(math.isfinite, log_probs)):
         raise HttpFault("malformed", "the reply holds log-probs that are not finite", False)
     version = None if version is None else str(version)
     return Generation(ids, log_probs, finish["type"], finish.get("matched"), text, version, meta)

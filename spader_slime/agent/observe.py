@@ -9,7 +9,7 @@ from spader_slime.agent.budget import TokenBudget, largest
 from spader_slime.agent.protocol import Protocol
 from spader_slime.agent.template import ChatBoundary
 from spader_slime.agent.transcript import Transcript
-from spader_slime.algorithms.characters import SPACELESS, is_word
+from spader_slime.algorithms.characters import SPACELESS
 from spader_slime.episode import Document
 
 Found = Sequence[Sequence[Document]]  # one list per query, best first
@@ -126,7 +126,7 @@ def shorten(found: Found, characters: int) -> list[list[Document]]:
 
     A document whose title does not fit, or of whose text nothing would be left, is dropped, and so
     is everything of lower rank. Texts are cut between words: half of "Romania" must not be shown as
-    "Roman".
+    "Roman", nor "1,000" as "1".
     """
     shown: list[list[Document]] = [[] for _ in found]
     for rank in range(max(map(len, found), default=0)):
@@ -157,5 +157,5 @@ def _beginning(text: str, room: int) -> str:
 
 
 def _joined(left: str, right: str) -> bool:
-    """Whether a cut between these two would split a word."""
-    return is_word(left) and is_word(right) and not SPACELESS.search(left + right)
+    """Whether a cut between these two would split a word ("O'Neill" and "1,000" are words)."""
+    return not (left.isspace() or right.isspace() or SPACELESS.search(left + right))

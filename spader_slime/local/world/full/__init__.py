@@ -1,0 +1,1 @@
+"""The full world: several relations over places, countries and their divisions."""

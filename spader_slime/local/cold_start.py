@@ -48,7 +48,7 @@ class ColdStartSettings:
     copy_later_share: float = ranged(0.1, 0.0, 1.0)  # of the steps after that
     short_share: float = ranged(0.1, 0.0, 1.0)  # of the steps, after the copying
     search_weights: list[float] = field(default_factory=lambda: [0.5, 0.25, 0.15, 0.1])
-    tail_share: float = ranged(0.3, 0.0, 1.0)
+    tail_share: float = ranged(0.2, 0.0, 1.0)
     permute_share: float = ranged(1.0, 0.0, 1.0)  # of the batches; their names are exchanged
 
 

@@ -16,6 +16,7 @@ from spader_slime.agent.loop import run_episode
 from spader_slime.algorithms.advantage import spread_over_tokens
 from spader_slime.algorithms.credit import assign_credit
 from spader_slime.algorithms.zigzag import slice_response
+from spader_slime.replay import complete_replay
 
 
 async def generate(
@@ -52,6 +53,8 @@ async def reward(args: Namespace, samples: Any, **kwargs: Any) -> Any:
     credits = await off_loop(record.shown(episodes), assign_credit, *inputs)
     for sample, credit in zip(group, credits, strict=True):
         record.store_credit(sample, credit)
+        if not credit.included:
+            complete_replay(args, sample)
     single = group is not samples
     return credits[0].score.f1 if single else [credit.reward for credit in credits]
 

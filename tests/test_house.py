@@ -20,7 +20,7 @@ SLIME_FILES = {"adapter.py"}
 LEVELS = (
     {"errors", "config", "episode"},
     {"algorithms", "retrieval", "data"},
-    {"agent", "megatron", "metrics", "record"},
+    {"agent", "megatron", "metrics", "record", "replay"},
     {"runtime", "adapter", "hooks"},
     {"local", "report", "evaluation"},
     {"show", "ask", "trajectory"},

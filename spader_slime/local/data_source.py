@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from spader_slime.algorithms.gold import as_gold
 from spader_slime.errors import CheckpointError, DataError
 from spader_slime.local.sample import Sample
 from spader_slime.record import TIERS
@@ -69,8 +70,8 @@ def _sample(row: dict[str, Any], keys: tuple[str, str, str], where: str) -> Samp
         if "question_text" in row and input_key not in row:
             return _qampari_sample(row)
         metadata = dict(row.get(metadata_key) or {})
-        return Sample(prompt=row[input_key], label=row[label_key], metadata=metadata)
-    except (KeyError, TypeError) as error:
+        return Sample(prompt=row[input_key], label=as_gold(row[label_key]), metadata=metadata)
+    except (KeyError, TypeError, DataError) as error:
         raise DataError(f"{where} lacks a question or its answers ({error!r})") from error
 
 
@@ -82,7 +83,7 @@ def _qampari_sample(row: dict[str, Any]) -> Sample:
     metadata = {**(row.get("metadata") or {}), **{k: v for k, v in row.items() if k not in known}}
     if any("tier" in answer for answer in answers):
         metadata[TIERS] = [answer.get("tier") for answer in answers]
-    return Sample(prompt=row["question_text"], label=gold, metadata=metadata)
+    return Sample(prompt=row["question_text"], label=as_gold(gold), metadata=metadata)
 
 
 class DataSource:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -78,3 +81,34 @@ def slime_args(stage: scenario.Stage, hooks: str, **changes: Any) -> Namespace:
         "calculate_per_token_loss": False, "recompute_loss_function": False,
     }  # fmt: skip
     return Namespace(**(values | stage.common(hooks) | changes))
+
+
+class Manager:
+    """The part of slime's RolloutManager between rollout and trainers, without Ray.
+
+    Args:
+        post_process: what --custom-reward-post-process-path names.
+    """
+
+    def __init__(self, args: Namespace, post_process: Callable[..., Any], dp: int = 1) -> None:
+        self._module: Any = import_module("slime.ray.rollout")
+        self._class = self._module.RolloutManager.__ray_metadata__.modified_class
+        parallel = {"dp_size": dp, "cp_size": 1, "vpp_size": 1}
+        self._state = SimpleNamespace(
+            args=args,
+            custom_reward_post_process_func=post_process,
+            custom_convert_samples_to_train_data_func=None,
+            train_parallel_config=parallel | {"microbatch_group_size_per_vp_stage": 1},
+        )
+        self._state._post_process_rewards = partial(self._class._post_process_rewards, self._state)
+
+    def convert(self, samples: list[Any]) -> dict[str, Any]:
+        """slime's train data."""
+        data: dict[str, Any] = self._class._convert_samples_to_train_data(self._state, samples)
+        return data
+
+    def split(self, data: dict[str, Any]) -> list[Any]:
+        """One box per data-parallel rank."""
+        self._module.ray = SimpleNamespace(put=lambda value, **kwargs: value)
+        shards: list[Any] = self._class._split_train_data_by_dp(self._state, data)
+        return shards

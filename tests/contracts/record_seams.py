@@ -26,7 +26,7 @@ sys.path[:0] = [str(TESTS), str(TESTS.parent)]
 
 import torch  # noqa: E402
 from contracts import recording, scenario  # noqa: E402
-from contracts.real_slime import slime_args, use_slime, version  # noqa: E402
+from contracts.real_slime import Manager, slime_args, use_slime, version  # noqa: E402
 
 FIXTURE = TESTS / "fixtures" / "slime_seams.json"
 
@@ -53,20 +53,10 @@ def rollout_side(args: Namespace, stage: scenario.Stage) -> list[Any]:
 
 def manager_side(args: Namespace, samples: list[Any]) -> list[Any]:
     """slime's conversion to train data and its split by data-parallel rank."""
-    rollout: Any = import_module("slime.ray.rollout")
-    manager_class = rollout.RolloutManager.__ray_metadata__.modified_class
-    parallel = {"dp_size": 1, "cp_size": 1, "vpp_size": 1}
-    manager = SimpleNamespace(
-        args=args,
-        custom_reward_post_process_func=recording.post_process_rewards,
-        custom_convert_samples_to_train_data_func=None,
-        train_parallel_config=parallel | {"microbatch_group_size_per_vp_stage": 1},
-    )
-    manager._post_process_rewards = lambda s: manager_class._post_process_rewards(manager, s)
-    data = manager_class._convert_samples_to_train_data(manager, samples)
+    manager = Manager(args, recording.post_process_rewards)
+    data = manager.convert(samples)
     recording.note("train data", recording.keys(data))
-    rollout.ray = SimpleNamespace(put=lambda value, **kwargs: value)
-    shards: list[Any] = manager_class._split_train_data_by_dp(manager, data)
+    shards = manager.split(data)
     recording.note("train data of a rank", recording.keys(shards[0].inner))
     return shards
 

@@ -15,6 +15,7 @@ CHECKS = (
     "slices",
     "sample",
     "dump",
+    "replay",
     "drill, sync",
     "drill, sync, off-policy masked",
     "limit, sync",

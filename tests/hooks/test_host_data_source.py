@@ -95,7 +95,15 @@ def test_a_slice_of_a_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{broken\n", "[1]\n", '{"prompt": "q"}\n', '{"question_text": "q", "answer_list": null}'],
+    [
+        "",
+        '{"prompt": "q", "label": "Oslo"}',
+        '{"prompt": "q", "label": []}',
+        "{broken\n",
+        "[1]\n",
+        '{"prompt": "q"}\n',
+        '{"question_text": "q", "answer_list": null}',
+    ],
 )
 def test_broken_files_say_where(tmp_path: Path, text: str) -> None:
     (tmp_path / "p.jsonl").write_text(text)

@@ -47,6 +47,7 @@ class ScriptedEngine(LoopbackServer):
         self.refuse: Callable[[Call], bool] = lambda call: False
         self.cut: Callable[[int], int | None] = lambda length: None
         self.context: int | None = None
+        self.more: Callable[[Call], dict[str, Any]] = lambda call: {}  # further meta_info
         self.aborts = 0
         self._abort_seen: set[asyncio.Event] = set()
         routes = {"/generate": self._generate, "/abort_request": self._abort}
@@ -117,6 +118,7 @@ class ScriptedEngine(LoopbackServer):
             "cached_tokens": 0,
             "weight_version": call.weight_version,
             "output_token_logprobs": triples,
+            **self.more(call),
         }
         text = self.tokenizer.decode(call.output_ids)
         return {"text": text, "output_ids": call.output_ids, "meta_info": meta}

@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from spader_slime.agent.budget import TokenBudget, largest
+from spader_slime.agent.cutting import Found, shorten, still_named
 from spader_slime.agent.protocol import Protocol
 from spader_slime.agent.template import ChatBoundary
 from spader_slime.agent.transcript import Transcript
-from spader_slime.algorithms.characters import SPACELESS
 from spader_slime.episode import Document
 
-Found = Sequence[Sequence[Document]]  # one list per query, best first
 Write = Callable[[Found, Sequence[str]], str]  # (documents, notes) -> content of the message
 
 
@@ -54,7 +53,8 @@ class Observer:
         start = self._transcript.documents_shown + 1
 
         def write(documents: Found, more: Sequence[str]) -> str:
-            return self._protocol.observation(queries, documents, start, [*notes, *more])
+            shown = still_named(queries, found, documents)
+            return self._protocol.observation(*shown, start, [*notes, *more])
 
         return self._whole(write, found) or self._shortened(write, found) or self.told_to_answer()
 
@@ -119,43 +119,3 @@ class Observer:
         else:
             ids, text = self._boundary.observation(content, last_id=last)
         return Observation(ids, text, tuple(documents), cut)
-
-
-def shorten(found: Found, characters: int) -> list[list[Document]]:
-    """At most `characters` of titles and texts: rank by rank over the queries, the last one cut.
-
-    A document whose title does not fit, or of whose text nothing would be left, is dropped, and so
-    is everything of lower rank. Texts are cut between words: half of "Romania" must not be shown as
-    "Roman", nor "1,000" as "1".
-    """
-    shown: list[list[Document]] = [[] for _ in found]
-    for rank in range(max(map(len, found), default=0)):
-        for own, documents in zip(shown, found, strict=True):
-            if rank >= len(documents):
-                continue
-            document = documents[rank]
-            room = characters - len(document.title)
-            if room < min(1, len(document.text)):
-                return shown
-            text = _beginning(document.text, room)
-            if document.text and not text:
-                return shown
-            own.append(Document(document.title, text))
-            if text != document.text:
-                return shown
-            characters = room - len(text)
-    return shown
-
-
-def _beginning(text: str, room: int) -> str:
-    """As many whole words as `room` characters hold."""
-    if room >= len(text):
-        return text
-    while room and _joined(text[room - 1], text[room]):
-        room -= 1
-    return text[:room].rstrip()
-
-
-def _joined(left: str, right: str) -> bool:
-    """Whether a cut between these two would split a word ("O'Neill" and "1,000" are words)."""
-    return not (left.isspace() or right.isspace() or SPACELESS.search(left + right))

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from support.tokenizers import byte_tokenizer
 
 from spader_slime.agent.budget import TokenBudget, largest, make_budget
-from spader_slime.agent.observe import Observation, Observer, shorten
+from spader_slime.agent.cutting import shorten
+from spader_slime.agent.observe import Observation, Observer
 from spader_slime.agent.protocol import Protocol, make_protocol
 from spader_slime.agent.template import ChatBoundary
 from spader_slime.agent.transcript import Transcript
@@ -33,8 +34,7 @@ budgets = st.builds(
     max_observation=st.integers(1, 500),
     reserve=st.integers(0, 300),
 )
-# Long enough that "No results." in the place of a document never takes more room than it.
-texts = st.integers(2, 8).map(lambda count: " ".join(["Bodø 1,000"] * count))
+texts = st.integers(1, 8).map(lambda count: " ".join(["Bodø 1,000"] * count))
 documents = st.builds(Document, st.just("Bodø"), texts)
 results = st.lists(st.lists(documents, min_size=1, max_size=3), min_size=1, max_size=2)
 protocols = st.sampled_from([*PROTOCOLS.values()])
@@ -114,7 +114,8 @@ def test_results_are_cut_no_more_than_needed(
     queries = [f"q{n}" for n in range(len(found))]
 
     def fits(kept: list[list[Document]], notes: list[str]) -> bool:
-        content = protocol.observation(queries, kept, 1, ["A note.", *notes])
+        named = [(query, part) for query, part in zip(queries, kept, strict=True) if part]
+        content = protocol.observation(*zip(*named, strict=True), 1, ["A note.", *notes])
         if protocol.inline:
             return len(BOUNDARY.encode(content)) <= limit
         return len(BOUNDARY.observation_ids(content, last_id=5)) <= limit
@@ -126,9 +127,20 @@ def test_results_are_cut_no_more_than_needed(
         tight = [protocol.answer_now] if last or limit < budget.max_observation else []
         sizes = range(sum(len(d.title) + len(d.text) for part in found for d in part), 0, -1)
         cuts = (shorten(found, size) for size in sizes)
-        want = next((kept for kept in cuts if fits(kept, [protocol.cut_note, *tight])), [])
+        want = next(
+            (kept for kept in cuts if any(kept) and fits(kept, [protocol.cut_note, *tight])), []
+        )
     assert list(shown.documents if shown else ()) == [d for part in want for d in part]
     assert shown is None or shown.cut is (want is not found)
+
+
+def test_a_query_whose_results_were_cut_does_not_look_empty() -> None:
+    found = [[Document("Oslo", "word " * 40)], [Document("Bergen", "Rain.")], []]
+    budget = TokenBudget(1000, None, 100, 230, 50)
+    shown = show(observer(PROTOCOLS["spader"], budget), found)
+    assert shown is not None and shown.cut and len(shown.documents) == 1
+    assert 'Results for "q0":\n[1] Oslo\nword' in shown.text and '"q1"' not in shown.text
+    assert 'Results for "q2":\nNo results.' in shown.text
 
 
 @settings(deadline=None, max_examples=60)

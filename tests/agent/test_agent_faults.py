@@ -60,7 +60,7 @@ def check_lost_to(episode: Episode, kind: str, turns: int) -> None:
 async def test_a_search_that_fails_for_good_ends_the_episode(
     engine: ScriptedEngine, fault: str
 ) -> None:
-    timeout = {"timeout_s": 0.2 if fault == "slow" else 30}
+    timeout = {"timeout_s": 0.5 if fault == "slow" else 30}
     with ScriptedSearch(find, lambda number: fault if number > 1 else "") as search:
         episode, _ = await play(engine.url, search.endpoint, search=timeout)
     check_lost_to(episode, FAULTS[fault], turns=2)

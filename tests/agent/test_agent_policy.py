@@ -105,7 +105,7 @@ def test_an_engine_that_hangs(engine: ScriptedEngine) -> None:
     engine.hold = lambda call: True
     engine.fail = lambda call: bool(seen.append(call))  # type: ignore[func-returns-value]
     with pytest.raises(EngineError, match="engine timeout"):
-        generate(engine.url, timeout_s=0.1)
+        generate(engine.url, timeout_s=0.5)
     assert len(seen) == 3
 
 

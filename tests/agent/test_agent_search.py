@@ -72,7 +72,7 @@ def test_documents_of_every_query_come_back_in_order() -> None:
 def test_every_fault_is_a_typed_error_after_bounded_retries(fault: str) -> None:
     kind, requests = FAULTS[fault]
     with ScriptedSearch(find, lambda n: fault) as service, pytest.raises(SearchError) as caught:
-        search(service.endpoint, ["a"], timeout_s=0.2 if fault == "slow" else 30)
+        search(service.endpoint, ["a"], timeout_s=0.5 if fault == "slow" else 30)
     assert caught.value.kind == kind and not caught.value.refused
     assert len(service.requests) == requests
     assert str(caught.value).startswith(f"search {kind}: ")
@@ -81,7 +81,7 @@ def test_every_fault_is_a_typed_error_after_bounded_retries(fault: str) -> None:
 @pytest.mark.parametrize("fault", [f for f, (_, requests) in FAULTS.items() if requests > 1])
 def test_a_passing_fault_is_only_a_retry(fault: str) -> None:
     with ScriptedSearch(find, lambda n: fault if n < 3 else "") as service:
-        (found,) = search(service.endpoint, ["a"], timeout_s=0.2 if fault == "slow" else 30)
+        (found,) = search(service.endpoint, ["a"], timeout_s=0.5 if fault == "slow" else 30)
     assert found.documents == [[Document("a", "About a.")]] and found.attempts == 3
 
 

@@ -91,5 +91,6 @@ async def test_being_told_to_answer_is_cheap(tokenizer: Any, search_url: str) ->
     text = stage.boundary.decode(episode.prompt_ids + episode.response_ids)
     told = WHOLE.replace("near Sikasso.<|im_end|>", "near Sikasso.\nAnswer now.<|im_end|>", 1)
     assert text == told.partition(SAID[1])[0] + f"{SAID[2]}<|im_end|>"
-    assert len(tokenizer.encode("\nAnswer now.", add_special_tokens=False)) == 2
+    for note in (stage.protocol.answer_now, stage.protocol.cut_note):
+        assert len(stage.boundary.encode(f"\n{note}")) == 2
     assert stage.boundary.encode(text) == episode.prompt_ids + episode.response_ids

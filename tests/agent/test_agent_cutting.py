@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spader_slime.agent.observe import shorten
+from spader_slime.agent.cutting import shorten, still_named
 from spader_slime.algorithms.normalization import matchable
 from spader_slime.episode import Document
 
@@ -106,3 +106,8 @@ def test_queries_share_the_room_rank_by_rank() -> None:
     assert shorten([[a, b], [c]], 16) == [[a], [Document("c", "1234")]]
     assert shorten([[], [a]], 9) == [[], [Document("a", "1234")]]
     assert shorten([], 9) == []
+
+
+def test_queries_whose_results_were_all_cut_are_not_named() -> None:
+    found = [[Document("a", "b")], [Document("c", "d")], []]
+    assert still_named(["q", "r", "s"], found, [found[0], [], []]) == (["q", "s"], [found[0], []])

@@ -36,6 +36,7 @@ class LoopbackServer:
         ready.set()
         self._loop.run_forever()
         self._loop.run_until_complete(self._runner.cleanup())
+        self._loop.run_until_complete(_drop_hanging())
         self._loop.close()
 
     @property
@@ -55,3 +56,11 @@ class LoopbackServer:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+async def _drop_hanging() -> None:
+    """End requests that nobody will answer."""
+    hanging = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in hanging:
+        task.cancel()
+    await asyncio.gather(*hanging, return_exceptions=True)

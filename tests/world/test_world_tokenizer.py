@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
 from spader_slime.local.world.build import WorldFiles
+from spader_slime.local.world.notes import note_pieces, protocol_notes
 from spader_slime.local.world.small import small_world
 from spader_slime.local.world.tokenizer import make_tokenizer
 
@@ -52,6 +53,25 @@ def test_passages_and_questions_take_a_dozen_tokens(small_files: WorldFiles) -> 
             text = row["meta"]["content"] if "meta" in row else row["question_text"]
             assert len(pieces(text, tokenizer)) <= longest
             assert decoded(text, tokenizer) == text
+
+
+def test_notes_of_the_protocol_are_short(small_files: WorldFiles) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(small_files.tokenizer)
+    notes = list(protocol_notes())
+    for note in notes[:3]:
+        assert pieces(f".\n{note}", tokenizer) == [".", "\n", note]
+    for note in notes:
+        assert len(pieces(note, tokenizer)) <= 20 and decoded(note, tokenizer) == note
+    assert [note for note in note_pieces() if note.startswith(" ")] == []
+
+
+def test_notes_come_last_in_the_vocabulary() -> None:
+    longer = make_tokenizer(NAMES, PHRASES, notes=["Cut.", "Answer now."])
+    assert longer.get_vocab() == {
+        **TOKENIZER.get_vocab(),
+        "Cut.": len(TOKENIZER),
+        "Answer now.": len(TOKENIZER) + 1,
+    }
 
 
 def test_template_with_a_tool_role() -> None:

@@ -39,7 +39,8 @@ def run_jobs(jobs: Sequence[Job], parallel: int, tell: Callable[[str], None] = p
         SpaderError: a job failed; the message names its log file.
     """
     waiting = deque(job for job in jobs if not job.result.exists())
-    total, running = len(waiting), {}
+    total = len(waiting)
+    running: dict[str, tuple[Job, subprocess.Popen[bytes], float]] = {}
     while waiting or running:
         while waiting and len(running) < parallel:
             job = waiting.popleft()

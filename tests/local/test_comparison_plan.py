@@ -18,7 +18,7 @@ regimes: {good: [], weak: [cold_start.steps=10]}
 arms:
   spader: {}
   grpo: {overrides: [spader.estimator=grpo], ignores: [spader.gamma]}
-grid: {train.lr: ["1e-3", "2e-3"], spader.gamma: ["0.9", "1.0"]}
+grid: {train.lr: ["1.0e-3", "2.0e-3"], spader.gamma: ["0.9", "1.0"]}
 tune_iterations: 3
 iterations: 5
 """
@@ -32,7 +32,7 @@ def plan(tmp_path: Path) -> Plan:
 
 def test_grid_is_shared_and_inert_keys_are_not_multiplied(plan: Plan) -> None:
     assert len(plan.settings("spader")) == 4
-    assert plan.settings("grpo") == [("train.lr=1e-3",), ("train.lr=2e-3",)]
+    assert plan.settings("grpo") == [("train.lr=1.0e-3",), ("train.lr=2.0e-3",)]
 
 
 def test_cold_starts_are_shared_by_the_arms(plan: Plan) -> None:

@@ -59,7 +59,7 @@ class Plan:
 
     def tune_jobs(self, regime: str, arm: str, setting: Setting) -> list[Job]:
         """The runs that say how good a setting is, on the validation split only."""
-        label = "_".join(item.split(".")[-1] for item in setting) or "as_is"
+        label = "_".join(map(short, setting)) or "as_is"
         budget = (f"run.iterations={self.asked.tune_iterations}", "evaluation.test=false")
         return [
             self._learn(f"tune/{regime}/{arm}/{label}", regime, arm, seed, (*setting, *budget))
@@ -96,6 +96,12 @@ class Plan:
     def world(self) -> Path:
         """The one world of all runs."""
         return self.out / "world"
+
+
+def short(override: str) -> str:
+    """`train.lr=1.0e-3` -> `lr=1.0e-3`."""
+    key, _, value = override.partition("=")
+    return f"{key.rpartition('.')[2]}={value}"
 
 
 def read_plan(path: Path, out: Path) -> Plan:

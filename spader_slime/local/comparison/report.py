@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from spader_slime.local.comparison.plan import Plan, Setting
+from spader_slime.local.comparison.plan import Plan, Setting, short
 from spader_slime.local.comparison.plots import plot_arms, plot_curves
 from spader_slime.local.jobs import Job
 from spader_slime.local.statistics import Interval, mean_interval, paired_difference
@@ -73,7 +73,7 @@ def _cell(seeds: Sequence[dict[str, float]], key: str) -> str:
 
 
 def _said(setting: Setting) -> str:
-    return ", ".join(item.split(".", 1)[-1] for item in setting) or "as is"
+    return ", ".join(map(short, setting)) or "as is"
 
 
 def _differences(plan: Plan, regime: str, cells: Cells) -> str:

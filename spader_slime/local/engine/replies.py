@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from spader_slime.local.engine.jobs import Result, Scored
+from spader_slime.local.engine.jobs import Result
 from spader_slime.local.engine.stops import output_text
 
 Triple = list[Any]  # [log-prob, token id, text or None]
@@ -38,8 +38,8 @@ def _log_probs(result: Result, text: Callable[[int], str | None]) -> dict[str, A
     own = zip(result.log_probs, result.ids, strict=True)
     meta: dict[str, Any] = {"output_token_logprobs": _triples(list(own), text)}
     scored = request.score_from < len(prompt)
-    first = [[None, int(prompt[request.score_from]), None]] if scored else []
-    meta["input_token_logprobs"] = [*first, *_triples(result.input.tokens, text)]
+    first = [(None, int(prompt[request.score_from]))] if scored else []
+    meta["input_token_logprobs"] = _triples([*first, *result.input.tokens], text)
     empty = [None] if scored else []
     if request.top_num:
         meta["input_top_logprobs"] = [*empty, *(_triples(t, text) for t in result.input.top)]
@@ -51,7 +51,9 @@ def _log_probs(result: Result, text: Callable[[int], str | None]) -> dict[str, A
     return meta
 
 
-def _triples(scored: Scored, text: Callable[[int], str | None]) -> list[Triple]:
+def _triples(
+    scored: Sequence[tuple[float | None, int]], text: Callable[[int], str | None]
+) -> list[Triple]:
     return [[log_prob, token, text(token)] for log_prob, token in scored]
 
 

@@ -47,11 +47,11 @@ def serve(
     if die_with_parent:
         exit_with_parent()
     torch.set_num_threads(threads)
-    listening = socket.create_server((host, port))
+    listening = socket.create_server((host, port), backlog=2048)
     scheduler, served = load(model, max_running, context_length)
     scheduler.start()
     try:
-        asyncio.run(_serve(Server(scheduler, served), listening))
+        asyncio.run(_until_signal(Server(scheduler, served), listening))
     finally:
         scheduler.stop()
 
@@ -84,14 +84,21 @@ def _end_ids(runner: Runner, tokenizer: Any) -> set[int]:
     return found
 
 
-async def _serve(server: Server, listening: socket.socket) -> None:
-    runner = web.AppRunner(server.app(), access_log=None, handler_cancellation=True)
-    await runner.setup()
-    await web.SockSite(runner, listening).start()
+async def _until_signal(server: Server, listening: socket.socket) -> None:
     host, port = listening.getsockname()[:2]
     print(f"engine: http://{host}:{port}", flush=True)
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await run_server(server, listening, stop)
+
+
+async def run_server(server: Server, listening: socket.socket, stop: asyncio.Event) -> None:
+    """Answer on `listening` until `stop` is set. A client that hangs up aborts its requests."""
+    runner = web.AppRunner(
+        server.app(), access_log=None, handler_cancellation=True, shutdown_timeout=2
+    )
+    await runner.setup()
+    await web.SockSite(runner, listening, backlog=2048).start()
     await stop.wait()
     await runner.cleanup()

@@ -3,45 +3,16 @@
 from __future__ import annotations
 
 import socket
-import time
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
 from support.engines import Client, log_prob_gap, prompt, request
+from support.holding import running, some_steps, start, until
+
+from spader_slime.local.engine.runner import Runner
 
 CONTEXT, ROWS = 256, 16  # of the engines in conftest.py
-ENDLESS = {"max_new_tokens": 240, "ignore_eos": True, "sampling_seed": 1}
-
-
-def running(client: Client) -> int:
-    return int(client.ok("/v1/loads?include=core")["loads"][0]["num_running_reqs"])
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
-def start(pool: ThreadPoolExecutor, client: Client, count: int, **fields: Any) -> list[Future[Any]]:
-    """Endless requests, held: generation must be paused."""
-    ids = [prompt(8, i) for i in range(count)]
-    futures = [
-        pool.submit(client.generate, p, _rid=f"group{i}-", **{**ENDLESS, **fields})
-        for i, p in enumerate(ids)
-    ]
-    until(lambda: client.ok("/v1/loads")["aggregate"]["total_reqs"] >= count)
-    return futures
-
-
-def some_steps(client: Client) -> None:
-    """Go on until sequences have grown, then hold again."""
-    before = client.ok("/v1/loads")["loads"][0]["num_used_tokens"]
-    client.ok("/continue_generation", {})
-    until(lambda: client.ok("/v1/loads")["loads"][0]["num_used_tokens"] > before + 60)
-    client.ok("/pause_generation", {"mode": "in_place"})
 
 
 def test_abort_by_id_gives_what_is_there(changing: Client, model: Any) -> None:
@@ -141,3 +112,34 @@ def test_meta_info(client: Client) -> None:
     meta = client.ok("/generate", request(prompt(6, 9), max_new_tokens=2, _rid="mine"))["meta_info"]
     assert meta["id"] == "mine" and meta["weight_version"] == "default"
     assert meta["e2e_latency"] > 0 and meta["cached_tokens"] == 0
+
+
+def test_a_failing_model_fails_its_requests_only(
+    changing: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body, forward = request(prompt(9, 3), max_new_tokens=3, temperature=0), Runner.forward
+    before = changing.ok("/generate", body)["output_ids"]
+
+    def fail(*_: Any) -> Any:
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(Runner, "forward", fail)
+    status, reply = changing.call("/generate", body)
+    assert status == 500 and reply["error"]["message"] == "out of memory"
+    assert changing.call("/health_generate")[0] == 503
+    monkeypatch.setattr(Runner, "forward", forward)
+    assert changing.ok("/generate", body)["output_ids"] == before
+
+
+def test_a_dead_scheduler_answers_and_is_not_healthy(
+    changing: Client, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise AssertionError("a bug")
+
+    monkeypatch.setattr(Runner, "forward", fail)
+    assert changing.call("/generate", request([5]))[0] == 500
+    assert changing.call("/health")[0] == 503
+    assert changing.call("/generate", request([5]))[0] == 500
+    assert changing.call("/update_weights_from_disk", {"model_path": "x"})[0] == 400
+    assert "a bug" in capsys.readouterr().err

@@ -63,6 +63,8 @@ def test_through_the_router(router: Client, engines: list[Client], model: Any) -
     replies = router.many([request(p, max_new_tokens=8) for p in prompts])
     for ids, reply in zip(prompts, replies, strict=True):
         assert log_prob_gap(model, ids, reply) < 1e-5
+    for engine in engines:
+        assert engine.ok("/v1/loads")["loads"][0]["num_used_tokens"] > 100  # both had their share
     status, refused = router.call("/generate", request(prompts[0], max_new_tokens=250))
     assert status == 400 and "context" in str(refused)
     assert router.ok("/get_model_info")["is_generation"] is True

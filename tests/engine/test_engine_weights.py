@@ -9,7 +9,7 @@ from typing import Any
 
 from safetensors.torch import load_file, save_file
 from support.engines import Client, log_prob_gap, plain_log_probs, plain_model, prompt, request
-from test_engine_control import some_steps, start, until
+from support.holding import some_steps, start, until
 
 PROMPTS = [prompt(20 + i, 90 + i) for i in range(6)]
 BODIES = [request(p, max_new_tokens=15, sampling_seed=i) for i, p in enumerate(PROMPTS)]

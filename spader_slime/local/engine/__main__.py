@@ -12,6 +12,9 @@ from spader_slime.errors import SpaderError
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
+    if not (options.model / "config.json").is_file():  # known before torch is imported
+        print(f"engine: {options.model} holds no model (no config.json)", file=sys.stderr)
+        return 1
     from spader_slime.local.engine.serve import serve
 
     try:

@@ -116,7 +116,7 @@ class Scheduler:
         except Exception as error:  # nobody else would ever answer the requests
             traceback.print_exc(file=sys.stderr)
             self._failure = {"type": "error", "message": f"the engine failed: {error!r}"}
-            while True:
+            while not self._stopped:
                 self._clear(self._failure)
                 self._read_inbox()
 

@@ -21,9 +21,10 @@ from transformers import (
 from spader_slime.errors import EngineError
 from spader_slime.local.engine import steps
 from spader_slime.local.engine.jobs import Result
+from spader_slime.local.engine.prompts import Limits
 from spader_slime.local.engine.scheduler import Scheduler
 from spader_slime.local.engine.serve import load
-from spader_slime.local.engine.wire import Limits, parse_generate
+from spader_slime.local.engine.wire import parse_generate
 
 SIZES: dict[str, Any] = {
     "vocab_size": 80,
@@ -50,16 +51,17 @@ def save(config: Any, folder: Path, seed: int) -> Path:
     model = AutoModelForCausalLM.from_config(config)
     with torch.no_grad():
         for tensor in model.parameters():
-            tensor.mul_(4)  # far from uniform
+            tensor.mul_(2)  # far from uniform
     model.save_pretrained(folder)
     return folder
 
 
 def run(scheduler: Scheduler, prompts: list[list[int]], **params: Any) -> list[Result]:
     limits, futures = Limits(128, 80, None), []
-    for ids in prompts:
+    for seed, ids in enumerate(prompts):
         body = {"input_ids": ids, "return_logprob": True, "logprob_start_len": 0}
-        (request,), _ = parse_generate(body | {"sampling_params": params}, limits)
+        seeded = {"sampling_seed": seed, **params}
+        (request,), _ = parse_generate(body | {"sampling_params": seeded}, limits)
         future: Future[Result] = Future()
         scheduler.submit(request, future.set_result)
         futures.append(future)

@@ -7,6 +7,10 @@ from typing import Any
 import pytest
 from support.engines import Client, prompt, request
 
+from spader_slime.errors import EngineError
+from spader_slime.local.engine.prompts import Limits
+from spader_slime.local.engine.wire import parse_generate
+
 CONTEXT = 256  # of the engine in conftest.py
 
 
@@ -68,6 +72,8 @@ REFUSED = {
     "empty": request([]),
     "no prompt": {"sampling_params": {}},
     "two prompts": {"text": "a", "input_ids": [3]},
+    "empty text": {"text": ""},
+    "no texts": {"text": []},
     "text type": {"text": 5},
     "nested": {"input_ids": [[3], 4]},
     "unknown field": request(PROMPT, _image_data=["x"]),
@@ -114,3 +120,12 @@ def test_a_huge_body_is_refused_without_harm(client: Client) -> None:
 
 def test_unknown_path(client: Client) -> None:
     assert client.call("/nowhere")[0] == 404
+
+
+def test_without_a_tokenizer_ids_go_in_and_out() -> None:
+    limits = Limits(256, 259, None)
+    (parsed,), _ = parse_generate(request(PROMPT), limits)
+    assert parsed.input_ids.tolist() == PROMPT
+    for body in ({"text": "a"}, request(PROMPT, stop=["x"])):
+        with pytest.raises(EngineError, match="no tokenizer"):
+            parse_generate(body, limits)

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from spader_slime.local.engine.attention import Group, Plan
+from spader_slime.local.engine.plans import Group, Plan
 
 Ints = NDArray[np.int64]
 _SPARSE = 2  # rows spread over more than so many times their number are gathered

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from spader_slime.local.engine.prompts import Limits
 from spader_slime.local.engine.scheduler import Scheduler
-from spader_slime.local.engine.wire import Limits
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,10 @@ import torch
 from torch import Tensor
 
 from spader_slime.errors import EngineError
-from spader_slime.local.engine.attention import NAME, PLAN, SlotCache
+from spader_slime.local.engine.attention import NAME
 from spader_slime.local.engine.batches import Batch, make_plan
+from spader_slime.local.engine.cache import SlotCache
+from spader_slime.local.engine.plans import PLAN
 from spader_slime.local.engine.weights import load_model, read_state
 
 _SHARE = 0.8  # of the free memory, for the cache at most

@@ -13,10 +13,10 @@ from aiohttp import web
 from transformers import AutoTokenizer
 
 from spader_slime.local.engine.info import Served
+from spader_slime.local.engine.prompts import Limits
 from spader_slime.local.engine.runner import Runner
 from spader_slime.local.engine.scheduler import Scheduler
 from spader_slime.local.engine.server import Server
-from spader_slime.local.engine.wire import Limits
 from spader_slime.retrieval.lifetime import exit_with_parent
 
 DEFAULT_CONTEXT = 4096
@@ -85,20 +85,27 @@ def _end_ids(runner: Runner, tokenizer: Any) -> set[int]:
 
 
 async def _until_signal(server: Server, listening: socket.socket) -> None:
-    host, port = listening.getsockname()[:2]
-    print(f"engine: http://{host}:{port}", flush=True)
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await run_server(server, listening, stop)
+    host, port = listening.getsockname()[:2]
+    await run_server(server, listening, stop, f"engine: http://{host}:{port}")
 
 
-async def run_server(server: Server, listening: socket.socket, stop: asyncio.Event) -> None:
-    """Answer on `listening` until `stop` is set. A client that hangs up aborts its requests."""
+async def run_server(
+    server: Server, listening: socket.socket, stop: asyncio.Event, announcement: str = ""
+) -> None:
+    """Answer on `listening` until `stop` is set. A client that hangs up aborts its requests.
+
+    Args:
+        announcement: printed once requests are answered.
+    """
     runner = web.AppRunner(
         server.app(), access_log=None, handler_cancellation=True, shutdown_timeout=2
     )
     await runner.setup()
     await web.SockSite(runner, listening, backlog=2048).start()
+    if announcement:
+        print(announcement, flush=True)
     await stop.wait()
     await runner.cleanup()

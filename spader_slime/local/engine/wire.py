@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spader_slime.local.engine.params import RequestError, SamplingParams, parse_params
+from spader_slime.local.engine.prompts import Limits, read_ids, read_prompts, read_rids
 
 _PER_ITEM = {
     "sampling_params": None,
@@ -22,21 +22,6 @@ _PER_ITEM = {
 _SHARED = {"return_text_in_logprobs": False, "stream": False}
 _IGNORED = {"session_id", "session_params", "priority", "routing_key", "log_metrics", "model"}
 _UNSUPPORTED = "this engine does not support"
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What requests are checked against.
-
-    Attributes:
-        context: input tokens plus `max_new_tokens` must stay below it.
-        vocab: ids are in 0..vocab-1.
-        tokenizer: of the model's folder, or None (then no text goes in or out).
-    """
-
-    context: int
-    vocab: int
-    tokenizer: Any
 
 
 @dataclass(frozen=True)
@@ -71,8 +56,8 @@ def parse_generate(body: Any, limits: Limits) -> tuple[list[GenerateRequest], bo
     if not isinstance(body, dict):
         raise RequestError("the body must be a JSON object")
     _check_names(body)
-    prompts, batched = _prompts(body, limits)
-    rids = _rids(body.get("rid"), len(prompts), batched)
+    prompts, batched = read_prompts(body, limits)
+    rids = read_rids(body.get("rid"), len(prompts), batched)
     return [
         _request(rids[i], prompts[i], _item(body, i, len(prompts), batched), limits)
         for i in range(len(prompts))
@@ -86,47 +71,6 @@ def _check_names(body: Mapping[str, Any]) -> None:
             raise RequestError(f"{_UNSUPPORTED} the field '{name}'")
     if body.get("stream"):
         raise RequestError(f"{_UNSUPPORTED} streaming")
-
-
-def _prompts(body: Mapping[str, Any], limits: Limits) -> tuple[list[NDArray[np.int64]], bool]:
-    text, ids = body.get("text"), body.get("input_ids")
-    if (text is None) == (ids is None):
-        raise RequestError("give either 'text' or 'input_ids'")
-    if text is not None:
-        batched = isinstance(text, list)
-        return [_encode(t, limits) for t in (text if batched else [text])], batched
-    if not isinstance(ids, list) or not ids:
-        raise RequestError("'input_ids' must be a non-empty list")
-    batched = isinstance(ids[0], list)
-    return [_ids(i, limits.vocab) for i in (ids if batched else [ids])], batched
-
-
-def _encode(text: Any, limits: Limits) -> NDArray[np.int64]:
-    if limits.tokenizer is None:
-        raise RequestError("the model has no tokenizer: send 'input_ids'")
-    if not isinstance(text, str):
-        raise RequestError("'text' must be a string or a list of strings")
-    return _ids(limits.tokenizer.encode(text), limits.vocab)
-
-
-def _ids(ids: Any, vocab: int) -> NDArray[np.int64]:
-    if not isinstance(ids, list) or not ids:
-        raise RequestError("a prompt must hold at least one token")
-    if not all(type(i) is int for i in ids):
-        raise RequestError("token ids must be integers")
-    if min(ids) < 0 or max(ids) >= vocab:
-        raise RequestError(f"a token id is outside the vocabulary (0 to {vocab - 1})")
-    return np.asarray(ids, dtype=np.int64)
-
-
-def _rids(rid: Any, count: int, batched: bool) -> list[str]:
-    if rid is None:
-        return [uuid.uuid4().hex for _ in range(count)]
-    if isinstance(rid, str):
-        return [f"{rid}_{i}" for i in range(count)] if batched else [rid]
-    if not isinstance(rid, list) or len(rid) != count or not all(isinstance(r, str) for r in rid):
-        raise RequestError("'rid' must be a string, or a list with one string per prompt")
-    return rid
 
 
 def _item(body: Mapping[str, Any], index: int, count: int, batched: bool) -> dict[str, Any]:
@@ -151,6 +95,8 @@ def _request(
     rid: str, prompt: NDArray[np.int64], fields: Mapping[str, Any], limits: Limits
 ) -> GenerateRequest:
     params = parse_params(fields["sampling_params"] or {}, limits.vocab)
+    if params.stop and limits.tokenizer is None:
+        raise RequestError("the model has no tokenizer: stop strings can't be found")
     given = "max_new_tokens" in (fields["sampling_params"] or {})
     start = _number(fields, "logprob_start_len", -1, len(prompt))
     return GenerateRequest(
@@ -179,4 +125,4 @@ def _number(fields: Mapping[str, Any], name: str, low: int, high: int) -> int:
 
 
 def _token_ids(ids: Any, vocab: int) -> tuple[int, ...]:
-    return tuple(_ids(ids, vocab).tolist()) if ids else ()
+    return tuple(read_ids(ids, vocab).tolist()) if ids else ()

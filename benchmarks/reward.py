@@ -1,6 +1,6 @@
 """Exploration reward of one group, against a plain implementation written from the paper.
 
-    python benchmarks/reward.py [--rounds 7]
+    python benchmarks/reward.py [--rounds 9]
 
 A group is 16 trajectories x 12 observations of 8,000 characters of real text, half of them shared
 by peers. The plain implementation lowercases, drops ASCII punctuation and articles, collapses
@@ -101,7 +101,7 @@ def measure(num_gold: int, rounds: int) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=9)
     rounds = parser.parse_args().rounds
     print(f"one group: {PEERS} trajectories x {OBSERVATIONS} observations of 8,000 characters")
     header = ["gold x aliases", "plain", "ours", "faster", "wrong", "missed"]

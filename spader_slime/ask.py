@@ -62,7 +62,7 @@ def _answer(question: str, root: Path, temperature: float, seed: int) -> tuple[E
     files = open_world(Path(config.world.path) if config.world.path else run.world)
     asked = Sample(index=0, prompt=question)
     with services(config, files, run.hf) as at:
-        args = arguments(config, run, files, at)
+        args = arguments(config, files, at)
         source = DataSource(args, [asked])
         with RolloutHost(args, AutoTokenizer.from_pretrained(run.hf), source) as host:
             params = {**seeded(args, asked, sampling_params(args)), "temperature": temperature}

@@ -7,7 +7,7 @@ import time
 from spader_slime.agent.context import LoopContext
 from spader_slime.agent.observe import Observation, Observer
 from spader_slime.agent.policy import Generation
-from spader_slime.agent.protocol import Action
+from spader_slime.agent.protocol import Action, error_lines
 from spader_slime.agent.search import SearchResult
 from spader_slime.agent.transcript import Transcript
 from spader_slime.episode import End, Episode, TurnKind
@@ -159,8 +159,8 @@ class _Run:
 
     def _found(self, action: Action, found: SearchResult) -> None:
         self.transcript.note(search_s=found.latency_s, search_error=None)
-        notes = [f"Error: {action.message}"] if action.message else []
-        shown = self.observer.results(action.queries, found.documents, [*notes, *found.notes])
+        notes = [*error_lines(action.message), *found.notes]
+        shown = self.observer.results(action.queries, found.documents, notes)
         self._show(shown)
 
     def _search_failed(self, error: SearchError, seconds: float) -> None:

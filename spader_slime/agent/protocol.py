@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from spader_slime.agent.protocols import prompts
-from spader_slime.agent.protocols.base import MAX_QUERIES, Action, Protocol
+from spader_slime.agent.protocols.base import MAX_QUERIES, Action, Protocol, error_lines
 from spader_slime.agent.protocols.calls import parse_tool_call
 from spader_slime.agent.protocols.search_r1 import SearchR1Protocol
 from spader_slime.agent.protocols.spader import CitedSpaderProtocol, SpaderProtocol
 from spader_slime.config import AgentConfig
 
-__all__ = ["MAX_QUERIES", "PROTOCOLS", "Action", "Protocol", "make_protocol", "parse_tool_call"]
+__all__ = [
+    "MAX_QUERIES",
+    "PROTOCOLS",
+    "Action",
+    "Protocol",
+    "error_lines",
+    "make_protocol",
+    "parse_tool_call",
+]
 
 PROTOCOLS: dict[str, tuple[type[Protocol], prompts.Prompt]] = {
     "spader": (SpaderProtocol, prompts.SPADER),

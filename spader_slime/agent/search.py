@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from spader_slime.agent.event_loops import LoopSemaphore
 from spader_slime.agent.http import HttpClient, HttpFault, never, with_retries
 from spader_slime.config import SearchConfig
 from spader_slime.episode import Document
@@ -51,7 +51,7 @@ class SearchClient:
         self._config, self._backoff_s = config, backoff_s
         self._http = HttpClient()
         self._turn = 0
-        self._places: tuple[Any, asyncio.Semaphore] | None = None
+        self._places = LoopSemaphore(config.concurrency)
 
     async def search(
         self, queries: Sequence[str], give_up: Callable[[], bool] = never
@@ -87,16 +87,10 @@ class SearchClient:
         urls = self._config.urls
         self._turn += 1
         url = urls[self._turn % len(urls)]
-        async with self._semaphore():
+        async with self._places:
             return await self._http.post(
                 url, body, timeout_s=self._config.timeout_s, limit=MAX_REPLY_BYTES
             )
-
-    def _semaphore(self) -> asyncio.Semaphore:
-        loop = asyncio.get_running_loop()
-        if self._places is None or self._places[0] is not loop:
-            self._places = (loop, asyncio.Semaphore(self._config.concurrency))
-        return self._places[1]
 
     def _body(self, queries: Sequence[str]) -> bytes:
         config = self._config

@@ -14,13 +14,13 @@ from spader_slime.agent.template import ChatBoundary
 from spader_slime.local.cold_start import cold_start_batches, cold_start_learner
 from spader_slime.local.initial import write_initial
 from spader_slime.local.memory import tree_memory_mb
+from spader_slime.local.metrics_log import COLD_START
 from spader_slime.local.pool import TrainerPool
 from spader_slime.local.run_dir import RunDir
 from spader_slime.local.settings import TrainConfig
 from spader_slime.local.world.build import WorldFiles
 from spader_slime.megatron.checkpoint import latest
 
-PHASE = "cold_start"
 LOG_EVERY = 50  # steps
 
 
@@ -54,7 +54,7 @@ def _fresh_policy(config: TrainConfig, run: RunDir, files: WorldFiles) -> Path:
 def _learn(config: TrainConfig, run: RunDir, files: WorldFiles, pool: TrainerPool) -> None:
     asked, checkpoints = config.cold_start, run.root / "cold_start" / "checkpoints"
     first = 0 if latest(checkpoints) is None else pool.load(checkpoints).iteration
-    run.metrics.rewind(PHASE, first)
+    run.metrics.rewind(COLD_START, first)
     recent = _Recent()
     with tqdm(total=asked.steps, initial=first, desc="cold start", disable=None) as bar:
         batches = _batches(config, files, first)
@@ -64,7 +64,7 @@ def _learn(config: TrainConfig, run: RunDir, files: WorldFiles, pool: TrainerPoo
             if (step + 1) % LOG_EVERY == 0 or step + 1 == asked.steps:
                 values = recent.take()
                 bar.set_postfix(loss=f"{values['train/loss']:.3f}")
-                run.metrics.log(PHASE, step, values | {"memory/mb": tree_memory_mb()})
+                run.metrics.log(COLD_START, step, values | {"memory/mb": tree_memory_mb()})
             if (step + 1) % asked.checkpoint_every == 0:
                 pool.save(checkpoints, step + 1, {}, keep=1)
 

@@ -13,6 +13,8 @@ from spader_slime.local.events import EventLog
 
 Line = dict[str, Any]
 
+COLD_START, TRAIN, EVALUATION = "cold_start", "train", "eval"  # a run's phases
+
 
 def read_metrics(path: Path) -> list[Line]:
     """All lines of a metrics file, in order; a torn last line (the run was killed) is left out.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from argparse import Namespace
-from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
@@ -12,6 +11,7 @@ from tqdm import tqdm
 from spader_slime.local.arguments import host_args, trainer_args
 from spader_slime.local.host import RolloutHost
 from spader_slime.local.memory import tree_memory_mb
+from spader_slime.local.metrics_log import EVALUATION, TRAIN
 from spader_slime.local.pool import TrainerPool
 from spader_slime.local.run_dir import RunDir
 from spader_slime.local.seam import EvalDataset
@@ -20,10 +20,8 @@ from spader_slime.local.settings import TrainConfig
 from spader_slime.local.world.build import WorldFiles
 from spader_slime.megatron.checkpoint import latest
 
-PHASE, EVALUATION = "train", "eval"
 
-
-def arguments(config: TrainConfig, run: RunDir, files: WorldFiles, at: Services) -> Namespace:
+def arguments(config: TrainConfig, files: WorldFiles, at: Services) -> Namespace:
     """What slime's command line would say for this run."""
     config.spader.search.urls = [at.search_url]
     rollout = config.rollout
@@ -73,17 +71,15 @@ class Reinforcement:
                 shown = self._iterate(iteration)
                 bar.set_postfix({k: f"{v:.3f}" for k, v in shown.items()})
                 bar.update()
-        if total == 0 or first == total:
-            self._publish(total)
 
     def _resume(self) -> int:
         folder = self.run.checkpoints
         if latest(folder) is None:
-            self.run.metrics.rewind(PHASE, 0)
+            self.run.metrics.rewind(TRAIN, 0)
             return 0
         found = self.pool.load(folder)
         self.host.load_state_dict(found.state["host"])
-        self.run.metrics.rewind(PHASE, found.iteration)
+        self.run.metrics.rewind(TRAIN, found.iteration)
         self.run.metrics.rewind(EVALUATION, found.iteration + 1)
         self._publish(found.iteration)
         return int(found.iteration)
@@ -99,7 +95,7 @@ class Reinforcement:
         clock.lap("publish")
         values = rollout.metrics | {f"train/{k}": v for k, v in learned.items()}
         values |= clock.laps | {"memory/mb": tree_memory_mb()}
-        self.run.metrics.log(PHASE, iteration, values)
+        self.run.metrics.log(TRAIN, iteration, values)
         done = iteration + 1
         if done % self.config.evaluation.every == 0 and done < settings.iterations:
             self.evaluate(done, ("dev",))
@@ -135,7 +131,7 @@ class Reinforcement:
 
     def _publish(self, version: int) -> None:
         self.pool.export_hf(self.weights)
-        self.at.publish(Path(self.weights), version)
+        self.at.publish(self.weights, version)
 
     def _save(self, done: int) -> None:
         state: dict[str, Any] = {"host": self.host.state_dict()}

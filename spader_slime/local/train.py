@@ -7,6 +7,7 @@ goes on after an interruption.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,13 @@ from transformers import AutoTokenizer
 from spader_slime.local.baselines import plain_query
 from spader_slime.local.cold_stage import cold_started
 from spader_slime.local.host import RolloutHost
+from spader_slime.local.metrics_log import TRAIN
 from spader_slime.local.pool import TrainerPool
-from spader_slime.local.reinforce import PHASE, Reinforcement, arguments
+from spader_slime.local.reinforce import Reinforcement, arguments
 from spader_slime.local.run_dir import RunDir
 from spader_slime.local.services import services
 from spader_slime.local.settings import TrainConfig
-from spader_slime.local.world.build import WorldFiles, build_world, open_world
-from spader_slime.megatron.settings import LearnerSettings
+from spader_slime.local.world.build import WorldFiles, ensure_world, open_world
 
 SHOWN = ("f1", "recall", "precision", "queries", "invalid_format", "seen_share", "union_share")
 
@@ -49,19 +50,16 @@ def prepare_world(config: TrainConfig, run: RunDir) -> WorldFiles:
     """The world of the run: the one at `world.path`, or its own, built when it is not there."""
     if config.world.path:
         return open_world(Path(config.world.path))
-    root = run.root / "world"
-    if not WorldFiles(root).figures.exists():
-        build_world(config.world.size, root, config.world.seed)
-    return open_world(root)
+    return ensure_world(config.world.size, run.world, config.world.seed)
 
 
 def _reinforce(config: TrainConfig, run: RunDir, files: WorldFiles, start: Path) -> dict[str, Any]:
     splits = ("dev", "test") if config.evaluation.test else ("dev",)
-    settings = LearnerSettings(**{**vars(config.train), "seed": config.run.seed})
-    settings.temperature = config.rollout.temperature
+    seed, temperature = config.run.seed, config.rollout.temperature
+    settings = replace(config.train, seed=seed, temperature=temperature)
     tokenizer = AutoTokenizer.from_pretrained(start)
     with services(config, files, start) as at, TrainerPool(settings, start) as pool:
-        with RolloutHost(arguments(config, run, files, at), tokenizer) as host:
+        with RolloutHost(arguments(config, files, at), tokenizer) as host:
             loop = Reinforcement(config, run, files, host, pool, at)
             before = _once(run, "before", lambda: loop.evaluate(0, splits))
             loop.train()
@@ -90,11 +88,11 @@ def _summary(run: RunDir) -> dict[str, Any]:
     lines = run.metrics.read()
     seconds: dict[str, float] = {}
     for line in lines:
-        for key in (k for k in line if k.startswith("time/")):
-            seconds[key.removeprefix("time/")] = (
-                seconds.get(key.removeprefix("time/"), 0) + line[key]
-            )
-    trained = [line for line in lines if line["phase"] == PHASE]
+        for key, value in line.items():
+            group, _, name = key.partition("/")
+            if group == "time":
+                seconds[name] = seconds.get(name, 0.0) + value
+    trained = [line for line in lines if line["phase"] == TRAIN]
     return {
         "seconds": seconds,
         "gap_max": max((line.get("train/logprob_gap", 0.0) for line in trained), default=0.0),

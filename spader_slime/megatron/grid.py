@@ -22,7 +22,7 @@ class Place:
     """Where this process is: its world rank and what starts the process group."""
 
     rank: int = 0
-    init_method: str | None = None  # e.g. "file:///tmp/x/store"; None: a store in this process
+    init_method: str | None = None  # "file://" and a path, say; None: a store in this process
     timeout_s: float = 1800.0
 
 

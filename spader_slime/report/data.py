@@ -17,8 +17,6 @@ from spader_slime.errors import DataError
 from spader_slime.local.dumps import Group, read_dump
 from spader_slime.local.metrics_log import read_metrics
 
-TRAIN, EVALUATION, COLD_START = "train", "eval", "cold_start"
-
 
 @dataclass(frozen=True)
 class Curve:

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
-from spader_slime.report.data import EVALUATION, TRAIN, Curve, RunData
+from spader_slime.local.metrics_log import EVALUATION, TRAIN
+from spader_slime.report.data import Curve, RunData
 
 BLUE, GREEN, ORANGE, PURPLE, RED, GREY = (
     "#1f6feb",

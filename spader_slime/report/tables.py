@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from spader_slime.report.data import TRAIN, RunData
+from spader_slime.local.metrics_log import TRAIN
+from spader_slime.report.data import RunData
 
 COLUMNS = {
     "f1": "F1",

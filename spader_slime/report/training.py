@@ -9,7 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from spader_slime.report.data import COLD_START, TRAIN, Curve, RunData
+from spader_slime.local.metrics_log import COLD_START, TRAIN
+from spader_slime.report.data import Curve, RunData
 from spader_slime.report.style import (
     BLUE,
     GREEN,

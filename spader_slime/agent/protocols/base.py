@@ -81,6 +81,15 @@ class Protocol(ABC):
             notes: sentences added at the end.
         """
 
-    @abstractmethod
     def error_observation(self, message: str | None, notes: Sequence[str] = ()) -> str:
         """A message to the model instead of results; None: the notes alone."""
+        return self.frame([*error_lines(message), *notes])
+
+    def frame(self, parts: Sequence[str]) -> str:
+        """Results, messages and notes as one observation."""
+        return "\n\n".join(parts)
+
+
+def error_lines(message: str | None) -> list[str]:
+    """What tells the model that something was wrong; nothing where nothing was."""
+    return [f"Error: {message}"] if message else []

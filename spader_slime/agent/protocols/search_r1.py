@@ -45,14 +45,10 @@ class SearchR1Protocol(Protocol):
     ) -> str:
         found = [document for shown in documents for document in shown]
         lines = [f'Doc {n}(Title: "{d.title}") {d.text}' for n, d in enumerate(found, 1)]
-        return _information([*(lines or ["No results."]), *notes])
+        return self.frame([*(lines or ["No results."]), *notes])
 
-    def error_observation(self, message: str | None, notes: Sequence[str] = ()) -> str:
-        return _information([*([f"Error: {message}"] if message else []), *notes])
-
-
-def _information(lines: Sequence[str]) -> str:
-    return "\n\n<information>" + "\n".join(lines) + "</information>\n\n"
+    def frame(self, parts: Sequence[str]) -> str:
+        return "\n\n<information>" + "\n".join(parts) + "</information>\n\n"
 
 
 def _read_searches(blocks: Sequence[Block]) -> Action:

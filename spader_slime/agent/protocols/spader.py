@@ -45,10 +45,7 @@ class SpaderProtocol(Protocol):
         for query, found in zip(queries, documents, strict=True):
             parts.append(f'Results for "{query}":\n{numbered(found, index)}')
             index += len(found)
-        return "\n\n".join([*parts, *notes])
-
-    def error_observation(self, message: str | None, notes: Sequence[str] = ()) -> str:
-        return "\n\n".join([*([f"Error: {message}"] if message else []), *notes])
+        return self.frame([*parts, *notes])
 
 
 class CitedSpaderProtocol(SpaderProtocol):
@@ -78,10 +75,10 @@ class CitedSpaderProtocol(SpaderProtocol):
         notes: Sequence[str] = (),
     ) -> str:
         found = [document for shown in documents for document in shown]
-        return "\n".join([numbered(found, start_index), *notes])
+        return self.frame([numbered(found, start_index), *notes])
 
-    def error_observation(self, message: str | None, notes: Sequence[str] = ()) -> str:
-        return "\n".join([*([f"Error: {message}"] if message else []), *notes])
+    def frame(self, parts: Sequence[str]) -> str:
+        return "\n".join(parts)
 
 
 def numbered(documents: Sequence[Document], start: int) -> str:

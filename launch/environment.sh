@@ -69,7 +69,7 @@ make_environment() {
     if [ "$(cat "$stamp" 2>/dev/null)" != "$(stamp_of "$extras")" ]; then
         say "installing spader_slime[$extras] (a few minutes the first time)"
         install_torch
-        pip_install -e "$ROOT[$extras]"
+        pip_install -e "${ROOT}[$extras]"
         stamp_of "$extras" >"$stamp"
     fi
     export PATH="$VENV/bin:$PATH"

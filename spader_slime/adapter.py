@@ -171,12 +171,43 @@ def batch_positions(rollout_data: dict[str, Any]) -> list[int]:
     return positions
 
 
-def context_parallel() -> tuple[int, int]:
-    """(rank, size) of context parallelism in this process; (0, 1) outside Megatron."""
-    try:
-        from megatron.core import mpu
-    except ImportError:
-        return 0, 1
-    if not mpu.model_parallel_is_initialized():
-        return 0, 1
-    return mpu.get_context_parallel_rank(), mpu.get_context_parallel_world_size()
+def policy_loss(args: Namespace, batch: dict[str, Any], logits: Any, reducer: Any) -> Any:
+    """slime's own policy loss."""
+    from slime.backends.megatron_utils.loss import policy_loss_function
+
+    return policy_loss_function(args, batch, logits, reducer)
+
+
+def measure(args: Namespace, batch: dict[str, Any], logits: Any) -> tuple[list[Any], list[Any]]:
+    """Log-probs and entropies of the response tokens that this rank owns, a tensor per sample."""
+    from slime.backends.megatron_utils import loss
+
+    names = ("unconcat_tokens", "total_lengths", "response_lengths")
+    lists = {name: batch[name] for name in names}
+    nuclei = loss.get_rollout_top_p_logprob_kwargs(args, batch)
+    _, found = loss.get_log_probs_and_entropy(
+        logits, args=args, with_entropy=True, **lists, **nuclei
+    )
+    return found["log_probs"], found["entropy"]
+
+
+def response_places(args: Namespace, batch: dict[str, Any], logits: Any) -> tuple[Any, Any]:
+    """Row of the logits that predicts each response token of this rank, and its id; int64.
+
+    In the order of `measure`. slime says: it is handed numbers of rows in place of the logits.
+    """
+    import torch
+    from slime.backends.megatron_utils.loss import get_responses
+
+    numbers = torch.arange(logits.shape[1], dtype=torch.float32, device=logits.device)
+    lists = {name: batch[name] for name in ("unconcat_tokens", "total_lengths", "response_lengths")}
+    found = list(get_responses(numbers.view(1, -1, 1), args=args, apply_temperature=False, **lists))
+    rows, ids = (torch.cat([pair[side].flatten() for pair in found]).long() for side in (0, 1))
+    return rows, ids
+
+
+def divergence(args: Namespace, log_probs: Any, reference: Any, ratio: Any) -> Any:
+    """slime's estimate of the KL to the reference, token by token (--kl-loss-type)."""
+    from slime.utils.ppo_utils import compute_approx_kl
+
+    return compute_approx_kl(log_probs, reference, args.kl_loss_type, ratio)

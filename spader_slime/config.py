@@ -45,12 +45,12 @@ class RewardConfig:
 class AgentConfig:
     """Limits and protocol of the agent loop."""
 
-    protocol: str = one_of("spader", "spader", "spader_cited", "search_r1")
+    protocol: str = one_of("spader", "spader", "spader_cited", "search_r1")  # how calls are written
     max_turns: int = ranged(16, 1)  # assistant turns
     max_turn_tokens: int = ranged(2048, 1)  # new tokens per assistant turn
     answer_reserve: int = ranged(1024, 0)  # tokens always kept for the answer
     max_observation_tokens: int = ranged(3072, 1)  # tokens per observation
-    on_no_action: str = one_of("end", "end", "retry")
+    on_no_action: str = one_of("end", "end", "retry")  # a turn with neither call nor answer
     prompt_file: str | None = None  # replaces the built-in prompt
 
 
@@ -71,28 +71,66 @@ class SearchConfig:
 class LossConfig:
     """Step options of the policy loss."""
 
-    ratio: str = one_of("token", "token", "step")
-    aggregate: str = one_of("token", "token", "step")
+    ratio: str = one_of("token", "token", "step")  # step: one importance ratio per decision step
+    aggregate: str = one_of("token", "token", "step")  # step: every decision step weighs the same
+
+
+@dataclass
+class DistillationConfig:
+    """On-policy distillation from a teacher (EOPD; method, section 3). Off without `urls`."""
+
+    urls: list[str] = field(default_factory=list)  # SGLang servers of the teacher
+    top_k: int = ranged(16, 1, 1024)  # of the teacher's most probable tokens, per token
+    tail: str = one_of("drop", "drop", "keep")  # all other tokens: left out, or one more bucket
+    entropy_threshold: float | None = ranged(None, 0.0)  # nats; forward KL where the teacher's is
+    entropy_quantile: float | None = ranged(None, 0.0, 1.0)  # above; or above this one of the batch
+    reverse_kl_coef: float = ranged(1.0, 0.0)  # of student minus teacher log-prob
+    forward_kl_coef: float = ranged(1.0, 0.0)  # of the gated forward KL in the loss
+    reverse: str = one_of("hook", "hook", "opd")  # who subtracts: our advantage, or --use-opd
+    task_reward: bool = True  # False: distillation alone, without SPA or GRPO
+    timeout_s: float = ranged(300.0, 0.001)  # per attempt
+    retries: int = ranged(2, 0)  # further attempts
+    concurrency: int = ranged(64, 1)  # trajectories being scored, per process
+    max_lost_share: float = ranged(0.2, 0.0, 1.0)  # of a rollout's; more ends the run
+
+    @property
+    def active(self) -> bool:
+        """Whether there is a teacher."""
+        return bool(self.urls)
+
+    @property
+    def quantile(self) -> float | None:
+        """The quantile that gates; None where the threshold does. Without either: 0.8."""
+        if self.entropy_threshold is not None:
+            return None
+        return 0.8 if self.entropy_quantile is None else self.entropy_quantile
+
+    def check(self) -> None:
+        """Raise ConfigError where two fields contradict each other."""
+        if self.entropy_threshold is not None and self.entropy_quantile is not None:
+            field_name = "spader.distillation.entropy_quantile"
+            raise ConfigError(field_name, self.entropy_quantile, "nothing with entropy_threshold")
 
 
 @dataclass
 class FailureConfig:
     """When lost episodes end the run."""
 
-    max_share: float = ranged(0.2, 0.0, 1.0)
+    max_share: float = ranged(0.2, 0.0, 1.0)  # of a rollout's episodes; more ends the run
 
 
 @dataclass
 class SpaderConfig:
     """Everything under `spader:`."""
 
-    estimator: str = one_of("spa", "spa", "grpo")
-    gamma: float = ranged(0.9, 0.0, 1.0)
+    estimator: str = one_of("spa", "spa", "grpo")  # advantage by decision step, or by trajectory
+    gamma: float = ranged(0.9, 0.0, 1.0)  # discount per decision step; spa only
     rollout: str = one_of("sync", "sync", "fully_async")  # slime's loop to delegate to
     reward: RewardConfig = field(default_factory=RewardConfig)
     agent: AgentConfig = field(default_factory=AgentConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
     loss: LossConfig = field(default_factory=LossConfig)
+    distillation: DistillationConfig = field(default_factory=DistillationConfig)
     failures: FailureConfig = field(default_factory=FailureConfig)
 
 
@@ -162,6 +200,8 @@ def _check_values(node: Any, where: str) -> None:
         value, name = getattr(node, item.name), f"{where}.{item.name}"
         if is_dataclass(value):
             _check_values(value, name)
+        if isinstance(value, DistillationConfig):
+            value.check()
         if "one_of" in item.metadata and value not in item.metadata["one_of"]:
             raise ConfigError(name, value, "one of " + ", ".join(map(str, item.metadata["one_of"])))
         if "range" in item.metadata and value is not None:

@@ -38,6 +38,14 @@ class EngineError(SpaderError):
     """The inference engine failed for good, or refused a request."""
 
 
+class TeacherError(SpaderError):
+    """The teacher of a distillation failed for good. `kind` is one of `TEACHER_ERROR_KINDS`."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        self.kind = kind
+        super().__init__(f"teacher {kind}: {message}")
+
+
 class CheckpointError(SpaderError):
     """A checkpoint is missing, incomplete, or belongs to another model."""
 
@@ -47,3 +55,4 @@ class TooManyFailuresError(SpaderError):
 
 
 SEARCH_ERROR_KINDS = ("connection", "timeout", "status", "malformed", "oversized")
+TEACHER_ERROR_KINDS = (*SEARCH_ERROR_KINDS, "length", "not_finite", "vocabulary")

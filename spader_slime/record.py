@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+
 from spader_slime.algorithms.credit import Credit
+from spader_slime.algorithms.teacher_scores import Lesson, unpack
 from spader_slime.episode import End, Episode
 from spader_slime.errors import ConfigError, DataError
 
 KEY = "spader"
+TEACHER = "teacher"  # under KEY: how the teacher's call went
 TIERS = "tiers"  # another key of metadata: one tier per gold answer, None where it has none
 
 _STATUS = {
@@ -107,6 +111,15 @@ def credit_of(sample: Any) -> Credit:
             "--custom-rm-path spader_slime.hooks.reward"
         )
     return Credit.from_dict(stored)
+
+
+def lesson_of(sample: Any) -> Lesson | None:
+    """The teacher's judgement, or None where it was not asked."""
+    stored = notes(sample).get(TEACHER)
+    if stored is None or sample.teacher_log_probs is None:
+        return None
+    packed = torch.as_tensor(sample.teacher_log_probs, dtype=torch.float32)
+    return Lesson(unpack(packed), stored["fault"], stored["seconds"])
 
 
 def store_credit(sample: Any, credit: Credit) -> None:

@@ -19,6 +19,7 @@ from spader_slime.agent.loop import LoopContext
 from spader_slime.agent.policy import PolicyClient
 from spader_slime.agent.protocol import Protocol, make_protocol
 from spader_slime.agent.search import SearchClient
+from spader_slime.agent.teacher import TeacherClient
 from spader_slime.agent.template import ChatBoundary
 from spader_slime.config import SpaderConfig
 
@@ -31,28 +32,49 @@ class Runtime:
     boundary: ChatBoundary
     search: SearchClient
     policy: PolicyClient
+    teacher: TeacherClient | None = None
 
     async def close(self) -> None:
         """Close all connections."""
         await self.search.close()
         await self.policy.close()
+        if self.teacher is not None:
+            await self.teacher.close()
 
 
 _runtimes: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Any, Runtime]] = WeakKeyDictionary()
 
 
-def shared(config: SpaderConfig, tokenizer: Any, url: str, **template: Any) -> Runtime:
+def shared(
+    config: SpaderConfig, tokenizer: Any, url: str, vocab: int | None = None, **template: Any
+) -> Runtime:
     """The running loop's set for this configuration, tokenizer and engine address."""
     found = _runtimes.setdefault(asyncio.get_running_loop(), {})
     key = (id(config), id(tokenizer), url, repr(template))
     if key not in found:
+        teaches = config.distillation.active
         found[key] = Runtime(
             make_protocol(config.agent),
             ChatBoundary(tokenizer, template or None),
             SearchClient(config.search),
             PolicyClient(url),
+            TeacherClient(config.distillation, tokenizer, vocab, verify=True) if teaches else None,
         )
     return found[key]
+
+
+def _runtime(args: Namespace, tokenizer: Any, **template: Any) -> Runtime:
+    """The running loop's set under the host's arguments; `template` adds to theirs."""
+    vocab = getattr(args, "vocab_size", None)
+    template = {**(args.apply_chat_template_kwargs or {}), **template}
+    return shared(adapter.settings(args), tokenizer, adapter.engine_url(args), vocab, **template)
+
+
+def teacher(args: Namespace) -> TeacherClient:
+    """The running loop's client of the teacher; there must be one."""
+    client = _runtime(args, adapter.host_state(args).tokenizer).teacher
+    assert client is not None, "no teacher in the configuration"
+    return client
 
 
 async def close_clients() -> None:
@@ -70,8 +92,7 @@ def context(
         ConfigError: limits that leave no room for an answer, or an unusable chat template.
     """
     config, state = adapter.settings(args), adapter.host_state(args)
-    template = {**(args.apply_chat_template_kwargs or {}), **sample.apply_chat_template_kwargs}
-    runtime = shared(config, state.tokenizer, adapter.engine_url(args), **template)
+    runtime = _runtime(args, state.tokenizer, **sample.apply_chat_template_kwargs)
     length, limit = sampling_params["max_new_tokens"], adapter.context_length(args, evaluation)
     return LoopContext(
         policy=runtime.policy,

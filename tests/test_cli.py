@@ -94,10 +94,11 @@ def test_servers_get_their_own_options(capsys: pytest.CaptureFixture[str]) -> No
     assert "--index" in capsys.readouterr().out
 
 
-def test_a_server_that_can_not_start_gives_its_exit_code(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit) as end:
-        cli.main(["search", "--index", str(tmp_path), "--port", "0"])
-    assert end.value.code == 1
+def test_a_server_that_can_not_start_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["serve", "--index", str(tmp_path), "--port", "0"]) == cli.USER_FAULT
+    assert "no complete index" in capsys.readouterr().err
 
 
 def printed(gold: list[list[str]] | None) -> str:

@@ -107,3 +107,41 @@ def test_a_wrong_interpreter_is_told_in_one_line(script: str, tmp_path: Path) ->
     assert done.returncode == 1
     assert done.stderr.startswith("error: no Python 3.10, 3.11 or 3.12 found (no-such-python)")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--slime {empty}", "--slime '{empty}': not a checkout, there is no slime/rollout/ in it"),
+        ("--slime", "--slime '': not a checkout, there is no slime/rollout/ in it"),
+        (
+            "--slime {slime} --megatron {empty}",
+            "--megatron '{empty}': not a checkout, there is no megatron/training/ in it",
+        ),
+    ],
+)
+def test_a_wrong_checkout_is_told_in_one_line(words: str, message: str, tmp_path: Path) -> None:
+    folders = {"slime": tmp_path / "slime", "empty": tmp_path / "empty"}
+    (folders["slime"] / "slime/rollout").mkdir(parents=True)
+    folders["empty"].mkdir()
+    done = bash(f"bash '{ROOT}/launch/test.sh' {words.format(**folders)}", VENV=str(tmp_path / "v"))
+    assert done.returncode == 1
+    assert done.stderr == f"error: {message.format(**folders)}\n"
+
+
+def test_inside_slime_the_fixtures_come_first(tmp_path: Path) -> None:
+    """Then every test that needs slime, with pytest's arguments."""
+    slime, venv = tmp_path / "a b", tmp_path / "v"
+    (slime / "slime/rollout").mkdir(parents=True)
+    for name in ("python", "pytest"):
+        program = venv / "bin" / name
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(f'#!/bin/bash\necho "{name}|$SLIME_SRC|$*"\n')
+        program.chmod(0o755)
+    done = bash(f"bash '{ROOT}/launch/test.sh' --slime '{slime}' -x", VENV=str(venv))
+    assert done.returncode == 0, done.stderr
+    record, run = done.stdout.splitlines()[-2:]
+    assert record == f"python|{slime}|tests/contracts/record_seams.py {slime}"
+    assert run.startswith(f"pytest|{slime}|-n 2 --dist loadfile tests/") and run.endswith(" -x")
+    for name in ("contracts/test_on_slime", "launch/test_slime_flags", "data/test_dataset"):
+        assert f"tests/{name}.py" in run

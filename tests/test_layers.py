@@ -34,6 +34,10 @@ METHOD = tuple(
     f"spader_slime.algorithms.{name}"
     for name in ("advantage", "answers", "credit", "entities", "reward", "spreading")
 )
+AGENT = tuple(
+    f"spader_slime.agent.{name}"
+    for name in ("budget", "chat", "loop", "policy", "protocol", "search", "template")
+)  # a teacher's scores are tensors, nothing else is
 GROUND = {"errors", "config", "episode"}
 
 
@@ -44,9 +48,10 @@ GROUND = {"errors", "config", "episode"}
         (("spader_slime.config",), HOSTS + NETWORK + MODELS, {"errors"}),
         (METHOD, HOSTS + NETWORK + MODELS, GROUND),
         (("spader_slime.algorithms",), HOSTS + NETWORK + MODELS[1:], GROUND),  # slices are torch's
-        (("spader_slime.agent",), HOSTS + NETWORK[1:] + MODELS[:2], GROUND | {"algorithms"}),
+        (AGENT, HOSTS + NETWORK[1:] + MODELS[:2], GROUND | {"algorithms"}),
+        (("spader_slime.agent",), HOSTS + NETWORK[1:] + MODELS[1:2], GROUND | {"algorithms"}),
     ],
-    ids=["ground", "config", "method", "algorithms", "agent"],
+    ids=["ground", "config", "method", "algorithms", "agent", "agent with teacher"],
 )
 def test_a_layer_needs_only_what_is_below_it(
     layers: tuple[str, ...], forbidden: tuple[str, ...], below: set[str]

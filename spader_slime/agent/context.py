@@ -8,7 +8,8 @@ from typing import Any
 
 from spader_slime.agent.budget import TokenBudget
 from spader_slime.agent.http import never
-from spader_slime.agent.policy import PolicyClient
+from spader_slime.agent.observe import Observation
+from spader_slime.agent.policy import Policy
 from spader_slime.agent.protocol import Protocol
 from spader_slime.agent.search import SearchClient
 from spader_slime.agent.template import ChatBoundary
@@ -31,9 +32,10 @@ class LoopContext:
         headers, request: sent along with every engine call.
         aborted: asked before every engine and search call, and after every search.
         on_tokens: told of all tokens as they are added.
+        on_observation: told of every observation once it is added.
     """
 
-    policy: PolicyClient
+    policy: Policy
     search: SearchClient
     protocol: Protocol
     boundary: ChatBoundary
@@ -45,6 +47,7 @@ class LoopContext:
     request: Mapping[str, Any] | None = None
     aborted: Callable[[], bool] = never
     on_tokens: OnTokens | None = None
+    on_observation: Callable[[Observation], None] = lambda shown: None
 
     def turn_params(self, room: int) -> dict[str, Any]:
         """Sampling parameters of an engine call that may sample `room` tokens."""

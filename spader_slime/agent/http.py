@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 import aiohttp
+
+from spader_slime.errors import ConfigError
 
 T = TypeVar("T")
 
@@ -41,9 +43,13 @@ class HttpClient:
 
     The session belongs to the running event loop and is made on the first call; in another loop a
     new one is made.
+
+    Args:
+        busy: statuses below 500 of a server that may take the same call later.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, busy: Collection[int] = ()) -> None:
+        self._busy = busy
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -71,7 +77,7 @@ class HttpClient:
                 timeout=timeout,
                 allow_redirects=False,
             ) as response:
-                await _check_status(url, response)
+                await self._check_status(url, response)
                 return await _read(url, response, limit)
         except asyncio.TimeoutError as error:
             raise HttpFault("timeout", f"{url} took more than {timeout_s:g} s", True) from error
@@ -86,6 +92,14 @@ class HttpClient:
         if session is not None:
             await session.close()
 
+    async def _check_status(self, url: str, response: aiohttp.ClientResponse) -> None:
+        status = response.status
+        if 200 <= status < 300:
+            return
+        text = (await response.content.read(_EXCERPT_BYTES)).decode("utf-8", "replace").strip()
+        transient = status >= 500 or status in self._busy
+        raise HttpFault("status", f"{url} answered {status}: {text}", transient, status)
+
     def _here(self) -> aiohttp.ClientSession:
         loop = asyncio.get_running_loop()
         if self._session is None or self._loop is not loop:
@@ -95,12 +109,14 @@ class HttpClient:
         return self._session
 
 
-async def _check_status(url: str, response: aiohttp.ClientResponse) -> None:
-    status = response.status
-    if 200 <= status < 300:
-        return
-    text = (await response.content.read(_EXCERPT_BYTES)).decode("utf-8", "replace").strip()
-    raise HttpFault("status", f"{url} answered {status}: {text}", status >= 500, status)
+def check_urls(field: str, urls: Sequence[str]) -> None:
+    """That there are addresses, all of http or https.
+
+    Raises:
+        ConfigError: names `field`.
+    """
+    if not urls or not all(url.startswith(("http://", "https://")) for url in urls):
+        raise ConfigError(field, urls, "addresses such as http://host:port")
 
 
 async def _read(url: str, response: aiohttp.ClientResponse, limit: int) -> bytes:

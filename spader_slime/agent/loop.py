@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from spader_slime.agent.context import LoopContext
+from spader_slime.agent.event_loops import off_loop
 from spader_slime.agent.observe import Observation, Observer
 from spader_slime.agent.policy import Generation
 from spader_slime.agent.protocol import Action, error_lines
@@ -155,13 +156,14 @@ class _Run:
             return self._search_failed(error, time.perf_counter() - began)
         if self.context.aborted():
             return self.finish(End.ABORTED)
-        return self._found(action, found)
+        return await self._found(action, found)
 
-    def _found(self, action: Action, found: SearchResult) -> None:
+    async def _found(self, action: Action, found: SearchResult) -> None:
         self.transcript.note(search_s=found.latency_s, search_error=None)
         notes = [*error_lines(action.message), *found.notes]
-        shown = self.observer.results(action.queries, found.documents, notes)
-        self._show(shown)
+        size = sum(len(d.title) + len(d.text) for some in found.documents for d in some)
+        inputs = (action.queries, found.documents, notes)
+        self._show(await off_loop(size, self.observer.results, *inputs))
 
     def _search_failed(self, error: SearchError, seconds: float) -> None:
         """A request that the service refuses goes back to the model; anything else is the end."""
@@ -175,6 +177,7 @@ class _Run:
         if shown is None:
             return self.finish(End.TOKEN_LIMIT)
         self.transcript.observed(shown.ids, shown.text, shown.documents, shown.cut)
+        self.context.on_observation(shown)
         return None
 
     def check_searches(self) -> None:

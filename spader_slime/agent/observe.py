@@ -22,12 +22,15 @@ class Observation:
     Attributes:
         ids: everything between the last sampled token and the next one.
         text: the same, as text.
+        content: of the message, control tokens and all; None: it goes on inside the assistant's
+            turn.
         documents: what it shows, in order of appearance.
         cut: something was left out or shortened.
     """
 
     ids: list[int]
     text: str
+    content: str | None
     documents: tuple[Document, ...] = ()
     cut: bool = False
 
@@ -69,7 +72,7 @@ class Observer:
     def told_to_answer(self) -> Observation | None:
         """Only that the next turn must be the answer. It may use up some of the reserve."""
         text = self._protocol.error_observation(None, [self._protocol.answer_now])
-        made = self._make(text, (), cut=True)
+        made = self._make(text, (), cut=True, again=True)
         room = self._budget.room(self._transcript.episode) - self._budget.least_answer
         return made if len(made.ids) <= room else None
 
@@ -111,11 +114,16 @@ class Observer:
         made = self._make(write(found, notes), [d for part in found for d in part], cut)
         return made if len(made.ids) <= self._limit else None
 
-    def _make(self, content: str, documents: Sequence[Document], cut: bool) -> Observation:
+    def _make(
+        self, content: str, documents: Sequence[Document], cut: bool, again: bool = False
+    ) -> Observation:
+        """`again`: the same content is asked for every turn of every trajectory."""
         last = self._transcript.last_id
         if self._protocol.inline and not self._boundary.closes(last):
             text = self._boundary.plain(content)
-            ids = self._boundary.encode(text)
+            return Observation(self._boundary.encode(text), text, None, tuple(documents), cut)
+        if again:
+            ids, text = self._boundary.remembered(content, last)
         else:
             ids, text = self._boundary.observation(content, last_id=last)
-        return Observation(ids, text, tuple(documents), cut)
+        return Observation(list(ids), text, content, tuple(documents), cut)

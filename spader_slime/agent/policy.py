@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
@@ -39,6 +39,22 @@ class Generation:
     text: str = ""
     weight_version: str | None = None
     meta_info: dict[str, Any] = field(default_factory=dict)
+
+
+class Policy(Protocol):
+    """What the agent loop samples from."""
+
+    async def generate(
+        self,
+        input_ids: Sequence[int],
+        sampling_params: Mapping[str, Any],
+        headers: Mapping[str, str] | None = None,
+        rid: str | None = None,
+        request: Mapping[str, Any] | None = None,
+        give_up: Callable[[], bool] = never,
+    ) -> Generation:
+        """As `PolicyClient.generate`."""
+        ...
 
 
 class PolicyClient:
@@ -82,6 +98,7 @@ class PolicyClient:
         fields: dict[str, Any] = {**(request or {}), "return_logprob": True}
         fields |= {"input_ids": input_ids, "sampling_params": dict(sampling_params)}
         body = orjson.dumps(fields | ({"rid": rid} if rid else {}))
+        del input_ids, fields  # long lists that the garbage collector would walk while we wait
 
         async def attempt(number: int) -> Generation:
             reply = await self._http.post(

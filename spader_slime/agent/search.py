@@ -10,10 +10,10 @@ from typing import Any
 import orjson
 
 from spader_slime.agent.event_loops import LoopSemaphore
-from spader_slime.agent.http import HttpClient, HttpFault, never, with_retries
+from spader_slime.agent.http import HttpClient, HttpFault, check_urls, never, with_retries
 from spader_slime.config import SearchConfig
 from spader_slime.episode import Document
-from spader_slime.errors import ConfigError, SearchError
+from spader_slime.errors import SearchError
 
 MAX_REPLY_BYTES = 16 * 2**20
 REFUSALS = (400, 413, 422)  # HTTP statuses that are about the queries, not about the service
@@ -45,9 +45,7 @@ class SearchClient:
     """
 
     def __init__(self, config: SearchConfig, backoff_s: float = BACKOFF_S) -> None:
-        for url in config.urls or [""]:
-            if not url.startswith(("http://", "https://")):
-                raise ConfigError("search.urls", config.urls, "addresses such as http://host:port")
+        check_urls("search.urls", config.urls)
         self._config, self._backoff_s = config, backoff_s
         self._http = HttpClient()
         self._turn = 0

@@ -31,6 +31,8 @@ class ChatBoundary:
         stop_token_ids: tokens that end a turn: `end_id` and the tokenizer's EOS.
         turn_prefix: "<think>" where the generation prompt leaves thinking open, else "": what has
             to be put before a sampled turn to read it.
+        opening: the same with the space after it, as the generation prompt has it.
+        template_kwargs: the template's variables.
 
     Raises:
         ConfigError: the tokenizer has no chat template, or one that fails on a plain exchange.
@@ -39,7 +41,8 @@ class ChatBoundary:
     def __init__(self, tokenizer: Any, template_kwargs: Mapping[str, Any] | None = None) -> None:
         self._tokenizer = tokenizer
         self._backend = getattr(tokenizer, "backend_tokenizer", None)
-        self._kwargs = dict(template_kwargs or {})
+        self._fast = getattr(self._backend, "encode_batch_fast", None)
+        self.template_kwargs = dict(template_kwargs or {})
         self._added = tokenizer.added_tokens_decoder
         self._control = _control_tokens(token.content for token in self._special())
         if not tokenizer.chat_template:
@@ -50,7 +53,10 @@ class ChatBoundary:
         stops = [i for i in (self.end_id, tokenizer.eos_token_id) if i is not None]
         self.stop_token_ids = list(dict.fromkeys(stops))
         self._closing = set(self.stop_token_ids)
-        self.turn_prefix = "<think>" if _OPEN_THINK.search(after) else ""
+        self._remembered: dict[tuple[str, int | None], tuple[list[int], str]] = {}
+        opened = _OPEN_THINK.search(after)
+        self.opening = opened[0] if opened else ""
+        self.turn_prefix = self.opening.rstrip()
 
     def prompt_ids(self, messages: Sequence[Message]) -> list[int]:
         """Token ids of the opening messages and the generation prompt."""
@@ -76,6 +82,13 @@ class ChatBoundary:
         if self.closes(last_id) and ids[0] == self.end_id:
             ids, text = ids[1:], text.removeprefix(self.decode(ids[:1]))
         return ids, text
+
+    def remembered(self, content: str, last_id: int | None) -> tuple[list[int], str]:
+        """`observation` for one of a few contents that come again and again."""
+        key = (content, last_id if self.closes(last_id) else None)
+        if key not in self._remembered:
+            self._remembered[key] = self.observation(content, last_id=last_id)
+        return self._remembered[key]
 
     def closes(self, token_id: int | None) -> bool:
         """Whether this token ends an assistant turn."""
@@ -105,6 +118,8 @@ class ChatBoundary:
 
     def encode(self, text: str) -> list[int]:
         """Token ids of `text` as it stands."""
+        if self._fast is not None:  # no offsets into the text: a quarter less time
+            return list(self._fast([text], add_special_tokens=False)[0].ids)
         if self._backend is not None:
             return list(self._backend.encode(text, add_special_tokens=False).ids)
         return list(self._tokenizer.encode(text, add_special_tokens=False))
@@ -124,7 +139,7 @@ class ChatBoundary:
                     [dict(m) for m in messages],
                     tokenize=False,
                     add_generation_prompt=generation,
-                    **self._kwargs,
+                    **self.template_kwargs,
                 )
             )
         except TemplateError as error:

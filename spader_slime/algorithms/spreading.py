@@ -38,6 +38,24 @@ def spread_over_tokens(
     return tokens_T
 
 
+def spread_with_steps(
+    advantages_S: ArrayLike, step_spans: Spans, length: int
+) -> NDArray[np.float32]:
+    """`spread_over_tokens` with a second column: the number of the token's decision step.
+
+    Returns:
+        float32 [length, 2]; the first decision step has number 1, tokens of none have 0.
+
+    Raises:
+        DataError: as `spread_over_tokens`.
+    """
+    numbers_S = np.arange(1, len(step_spans) + 1)
+    columns = [
+        spread_over_tokens(values_S, step_spans, length) for values_S in (advantages_S, numbers_S)
+    ]
+    return np.stack(columns, axis=1)
+
+
 def spread_batch(
     advantages_NS: ArrayLike,
     step_spans_N: Sequence[Spans],

@@ -11,8 +11,8 @@ from spader_slime.config import SearchConfig
 from spader_slime.episode import Document
 from spader_slime.local.data_source import read_prompts
 from spader_slime.retrieval.budget import share
+from spader_slime.retrieval.corpus import read_passages
 from spader_slime.retrieval.index import TantivyBackend
-from spader_slime.retrieval.passages import read_passages
 
 if TYPE_CHECKING:
     from spader_slime.local.world.build import WorldFiles

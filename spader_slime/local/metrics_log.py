@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from spader_slime.errors import DataError
+from spader_slime.files import cut_torn_line, write_whole
 from spader_slime.local.events import EventLog
 
 Line = dict[str, Any]
@@ -82,21 +83,10 @@ class MetricsLog:
     def _open(self) -> IO[str]:
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._cut_torn_line()
+            cut_torn_line(self.path)
             self._file = self.path.open("a", encoding="utf-8")
         return self._file
 
-    def _cut_torn_line(self) -> None:
-        """What a killed run left without its newline would spoil the next line."""
-        if self.path.exists():
-            content = self.path.read_bytes()
-            whole = content.rfind(b"\n") + 1
-            if whole < len(content):
-                with self.path.open("r+b") as file:
-                    file.truncate(whole)
-
     def _replace(self, lines: list[Line]) -> None:
         self._close_file()
-        part = self.path.with_name(self.path.name + ".part")
-        part.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-        part.replace(self.path)
+        write_whole(self.path, "".join(json.dumps(line) + "\n" for line in lines).encode())

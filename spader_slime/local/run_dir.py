@@ -13,6 +13,7 @@ from omegaconf import OmegaConf
 
 from spader_slime.config import read_yaml
 from spader_slime.errors import ConfigError
+from spader_slime.files import write_whole
 from spader_slime.local.metrics_log import MetricsLog
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _MAY_CHANGE = (
     "engine",
     "train.threads",
     "spader.search.urls",
+    "spader.distillation.urls",
 )
 
 
@@ -92,10 +94,7 @@ class RunDir:
     def write_text(self, path: Path, text: str) -> Path:
         """Write `text` whole or not at all (beside, then renamed)."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(path.name + ".part")
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-        return path
+        return write_whole(path, text.encode())
 
     def write_config(self, config: TrainConfig) -> None:
         """Keep the resolved configuration.

@@ -131,11 +131,13 @@ class Sample:
     def _extend(self, new: list[int], log_probs: Sequence[float] | None, trainable: bool) -> None:
         if log_probs is not None or new:
             values = [float(p) for p in log_probs] if log_probs is not None else [0.0] * len(new)
-            self.rollout_log_probs = (self._log_probs_so_far(trainable)) + values
+            self.rollout_log_probs = self._log_probs_so_far(trainable)
+            self.rollout_log_probs += values
         if new:
-            before = [1] * self.response_length if self.loss_mask is None else self.loss_mask
-            self.loss_mask = [*before, *([int(trainable)] * len(new))]
-            self.tokens = [*self.tokens, *new]
+            if self.loss_mask is None:
+                self.loss_mask = [1] * self.response_length
+            self.loss_mask += [int(trainable)] * len(new)
+            self.tokens += new
             self.response_length += len(new)
 
     def _log_probs_so_far(self, trainable: bool) -> list[float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.error import URLError
@@ -13,6 +13,7 @@ from urllib.request import Request, urlopen
 from spader_slime.errors import EngineError
 from spader_slime.local.engine.launch import EngineProcess
 from spader_slime.local.settings import TrainConfig
+from spader_slime.local.teacher import teacher_policy
 from spader_slime.local.world.build import WorldFiles
 from spader_slime.retrieval.launch import SearchProcess
 
@@ -45,12 +46,16 @@ class Services:
 
 @contextmanager
 def services(config: TrainConfig, files: WorldFiles, model: Path) -> Iterator[Services]:
-    """Run both servers on free ports of 127.0.0.1 until the block, or this process, ends."""
-    engine = EngineProcess(
-        model,
-        threads=config.engine.threads,
-        max_running=config.engine.max_running,
-        context_length=config.rollout.max_context,
-    )
-    with SearchProcess(files.index) as search, engine:
+    """Run all servers on free ports of 127.0.0.1 until the block, or this process, ends.
+
+    With `teacher.dir` that run's policy is one of them, and `spader.distillation.urls` names it.
+    """
+    limits = {"threads": config.engine.threads, "max_running": config.engine.max_running}
+    room = config.rollout.max_context
+    with ExitStack() as stack:
+        search = stack.enter_context(SearchProcess(files.index))
+        engine = stack.enter_context(EngineProcess(model, context_length=room, **limits))
+        if (taught := teacher_policy(config)) is not None:  # it samples one token at most
+            teacher = EngineProcess(taught, context_length=room + 1, **limits)
+            config.spader.distillation.urls = [stack.enter_context(teacher).url]
         yield Services(search.url, engine.url, engine.port)

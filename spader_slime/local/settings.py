@@ -54,6 +54,14 @@ class PolicySettings:
 
 
 @dataclass
+class TeacherSettings:
+    """A finished run whose policy teaches this one (`spader.distillation`), served beside it."""
+
+    dir: str | None = None  # the run's folder; None: there is no teacher
+    config: str | None = None  # the run's file: it is trained first where the folder lacks a policy
+
+
+@dataclass
 class RolloutSettings:
     """slime's rollout arguments."""
 
@@ -91,6 +99,7 @@ class TrainConfig:
     world: WorldSettings = field(default_factory=WorldSettings)
     policy: PolicySettings = field(default_factory=PolicySettings)
     cold_start: ColdStartSettings = field(default_factory=ColdStartSettings)
+    teacher: TeacherSettings = field(default_factory=TeacherSettings)
     rollout: RolloutSettings = field(default_factory=RolloutSettings)
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
     engine: EngineSettings = field(default_factory=EngineSettings)
@@ -114,6 +123,14 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> TrainConfig:
     return config
 
 
+def loss_settings(config: TrainConfig) -> dict[str, Any]:
+    """What the trainer takes from the `spader:` key: step options, and the forward KL."""
+    loss, teacher = config.spader.loss, config.spader.distillation
+    coef = teacher.forward_kl_coef if config.teacher.dir else 0.0
+    names = {"ratio": loss.ratio, "aggregate": loss.aggregate}
+    return names | {"forward_kl_coef": coef, "tail": teacher.tail}
+
+
 def _override(values: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
     for item in overrides:
         if "=" not in item:
@@ -127,9 +144,13 @@ def _override(values: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any
 
 
 def _anchor(config: TrainConfig, folder: Path) -> None:
-    prompt = config.spader.agent.prompt_file
-    if prompt and not Path(prompt).is_absolute():
-        config.spader.agent.prompt_file = str((folder / prompt).resolve())
+    agent, teacher = config.spader.agent, config.teacher
+    agent.prompt_file = _absolute(agent.prompt_file, folder)
+    teacher.config = _absolute(teacher.config, folder)
+
+
+def _absolute(path: str | None, folder: Path) -> str | None:
+    return str((folder / path).resolve()) if path and not Path(path).is_absolute() else path
 
 
 def _check(config: TrainConfig) -> None:
@@ -140,6 +161,14 @@ def _check(config: TrainConfig) -> None:
         raise ConfigError(
             "config.rollout.max_context", rollout.max_context, "more than max_response_tokens"
         )
+    if config.spader.distillation.urls:
+        urls = config.spader.distillation.urls
+        raise ConfigError("config.spader.distillation.urls", urls, "teacher.dir in its place")
+    for name, wanted in loss_settings(config).items():
+        own, default = getattr(config.train, name), getattr(LearnerSettings, name)
+        if own not in (default, wanted):
+            part = "loss" if hasattr(config.spader.loss, name) else "distillation"
+            raise ConfigError(f"config.train.{name}", own, f"spader.{part}.{name} in its place")
     trajectories = rollout.prompts * rollout.samples
     if trajectories % (config.train.minibatches * config.train.dp):
         raise ConfigError(

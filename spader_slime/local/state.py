@@ -52,5 +52,9 @@ def sampling_params(args: Namespace) -> dict[str, Any]:
 
 def seeded(args: Namespace, sample: Sample, params: dict[str, Any]) -> dict[str, Any]:
     """A copy of `params` with a seed of this sample's own: a rerun samples the same tokens."""
-    seed = (args.rollout_seed * _SEED_STRIDE + (sample.index or 0)) % 2**31
-    return {**params, "sampling_seed": seed}
+    return {**params, "sampling_seed": sampling_seed(args.rollout_seed, sample.index or 0)}
+
+
+def sampling_seed(seed: int, index: int) -> int:
+    """The engine's seed for trajectory `index` of a run or an evaluation with this `seed`."""
+    return (seed * _SEED_STRIDE + index) % 2**31

@@ -21,7 +21,8 @@ from spader_slime.local.pool import TrainerPool
 from spader_slime.local.reinforce import Reinforcement, arguments
 from spader_slime.local.run_dir import RunDir
 from spader_slime.local.services import services
-from spader_slime.local.settings import TrainConfig
+from spader_slime.local.settings import TrainConfig, loss_settings
+from spader_slime.local.teacher import ensure_teacher
 from spader_slime.local.world.build import WorldFiles, ensure_world, open_world
 
 SHOWN = ("f1", "recall", "precision", "queries", "invalid_format", "seen_share", "union_share")
@@ -33,6 +34,7 @@ def run_training(config: TrainConfig) -> None:
     Raises:
         SpaderError: any fault of configuration, servers or data; one line says which.
     """
+    ensure_teacher(config, run_training)
     with RunDir(Path(config.run.dir)) as run:
         run.write_config(config)
         files = prepare_world(config, run)
@@ -57,6 +59,7 @@ def _reinforce(config: TrainConfig, run: RunDir, files: WorldFiles, start: Path)
     splits = ("dev", "test") if config.evaluation.test else ("dev",)
     seed, temperature = config.run.seed, config.rollout.temperature
     settings = replace(config.train, seed=seed, temperature=temperature)
+    settings = replace(settings, **loss_settings(config))
     tokenizer = AutoTokenizer.from_pretrained(start)
     with services(config, files, start) as at, TrainerPool(settings, start) as pool:
         with RolloutHost(arguments(config, files, at), tokenizer) as host:

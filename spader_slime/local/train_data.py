@@ -11,7 +11,12 @@ from spader_slime.errors import DataError
 from spader_slime.local.sample import Sample, Status
 from spader_slime.local.seam import load_function
 
-_DTYPES = {"tokens": torch.long, "loss_masks": torch.int, "rollout_log_probs": torch.float32}
+_DTYPES = {
+    "tokens": torch.long,
+    "loss_masks": torch.int,
+    "rollout_log_probs": torch.float32,
+    "teacher_log_probs": torch.float32,
+}
 _WHOLE = ("raw_reward",)  # sent to every rank as it is, as in slime
 
 
@@ -38,6 +43,8 @@ def convert_samples_to_train_data(args: Namespace, samples: list[Sample]) -> dic
         "rollout_log_probs": [sample.rollout_log_probs for sample in samples],
         "source_names": [sample.metadata.get("source_name") or "unknown" for sample in samples],
     }
+    if samples and samples[0].teacher_log_probs is not None:
+        data["teacher_log_probs"] = [sample.teacher_log_probs for sample in samples]
     data["rollout_mask_sums"] = _mask_sums(data["rollout_ids"], data["loss_masks"])
     return data
 

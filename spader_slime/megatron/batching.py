@@ -14,7 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spader_slime.algorithms.teacher_scores import TeacherScores
 from spader_slime.errors import DataError
+from spader_slime.megatron.decision_steps import BatchSteps, SampleSteps, join
 
 RolloutData = Mapping[str, Any]
 
@@ -67,6 +69,14 @@ class MicroBatch:
         """Flat [N] of per-trajectory response vectors, the list indexed as `rollout_data`."""
         parts = [values[t.index][t.acted_A] for t in self.trajectories]
         return torch.cat(parts).to(self.tokens_BT.device, torch.float32)
+
+    def steps(self, samples: Sequence[SampleSteps]) -> BatchSteps:
+        """Decision steps of the acted tokens, the list indexed as `rollout_data`."""
+        return join([samples[t.index].at(t.acted_A) for t in self.trajectories])
+
+    def lessons(self, scores: Sequence[TeacherScores]) -> list[TeacherScores]:
+        """A teacher's scores of the acted tokens, the list indexed as `rollout_data`."""
+        return [scores[t.index].at(t.acted_A) for t in self.trajectories]
 
     def counts(self) -> Tensor:
         """Flat [N]: each token's trajectory denominator."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,15 +27,21 @@ from torch.distributed.checkpoint.api import CheckpointException
 from spader_slime.errors import CheckpointError
 from spader_slime.megatron.cpu import uses_device
 from spader_slime.megatron.export import swap_in, sync, sync_files
+from spader_slime.megatron.folders import (
+    COMPLETE,
+    NAME,
+    TRACKER,
+    all_checkpoints,
+    is_complete,
+    latest,
+)
 from spader_slime.megatron.writer import InProcessSave
 
 if TYPE_CHECKING:
     from spader_slime.megatron.learner import Learner
 
-TRACKER = "latest_checkpointed_iteration.txt"
-COMPLETE, STATE = "complete.json", "state.json"
+STATE = "state.json"
 MOMENTS = ("exp_avg", "exp_avg_sq")
-_NAME = re.compile(r"iter_(\d{7,})")
 
 
 @dataclass(frozen=True)
@@ -46,28 +51,6 @@ class Restored:
     iteration: int
     state: dict[str, Any]
     optimizer: bool
-
-
-def latest(folder: str | Path) -> Path | None:
-    """The newest complete checkpoint of a run, or None."""
-    found = [p for p in _all(Path(folder)) if is_complete(p)]
-    return found[-1] if found else None
-
-
-def _all(folder: Path) -> list[Path]:
-    if not folder.is_dir():
-        return []
-    named = [(int(m[1]), p) for p in folder.iterdir() if (m := _NAME.fullmatch(p.name))]
-    return [path for _, path in sorted(named)]
-
-
-def is_complete(checkpoint: Path) -> bool:
-    """Every file that was written is there with its size."""
-    try:
-        files = json.loads((checkpoint / COMPLETE).read_text())["files"]
-        return all((checkpoint / name).stat().st_size == size for name, size in files.items())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return False
 
 
 @uses_device
@@ -105,7 +88,7 @@ def _finish(beside: Path, target: Path, iteration: int) -> None:
 
 
 def _prune(folder: Path, keep: int | None) -> None:
-    for old in _all(folder)[:-keep] if keep else ():
+    for old in all_checkpoints(folder)[:-keep] if keep else ():
         (old / COMPLETE).unlink(missing_ok=True)  # incomplete from here on, whatever happens
         shutil.rmtree(old)
 
@@ -113,7 +96,7 @@ def _prune(folder: Path, keep: int | None) -> None:
 @uses_device
 def load(learner: Learner, folder: Path) -> Restored:
     """See `Learner.load`."""
-    chosen = folder if _NAME.fullmatch(folder.name) else latest(folder)
+    chosen = folder if NAME.fullmatch(folder.name) else latest(folder)
     if chosen is None or not is_complete(chosen):
         raise CheckpointError(f"{folder}: no complete checkpoint")
     try:

@@ -39,26 +39,29 @@ def write_hf(folder: str | Path, origin: str | Path, tensors: Mapping[str, Tenso
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)
     dtype = str(next(iter(tensors.values())).dtype).removeprefix("torch.")
-    _write_config(origin / "config.json", beside / "config.json", dtype)
-    for name in SIDE_FILES:
-        if (origin / name).exists():
-            shutil.copyfile(origin / name, beside / name)
+    write_side_files(origin, beside, dtype)
     save_file(dict(tensors), beside / "model.safetensors", metadata={"format": "pt"})
     sync_files(beside)
     swap_in(beside, target)
     return target
 
 
-def _write_config(source: Path, target: Path, dtype: str) -> None:
-    values = json.loads(source.read_text())
-    values.pop("torch_dtype", None)
-    values["dtype"] = dtype
-    target.write_text(json.dumps(values, indent=2) + "\n")
+def write_side_files(origin: Path, folder: Path, dtype: str) -> None:
+    """Copy config, generation config, tokenizer and chat template; the config names `dtype`."""
+    values = json.loads((origin / "config.json").read_text(encoding="utf-8"))
+    key = "torch_dtype" if "torch_dtype" in values else "dtype"  # as transformers before 4.56 wants
+    values[key] = dtype
+    values.pop("quantization_config", None)  # the weights are not quantized, whatever the origin's
+    text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
+    (folder / "config.json").write_text(text, encoding="utf-8")
+    for name in SIDE_FILES:
+        if (origin / name).exists():
+            shutil.copyfile(origin / name, folder / name)
 
 
 def sync_files(folder: Path) -> None:
     """Make sure that everything in the folder has reached the disk."""
-    for path in [*sorted(p for p in folder.rglob("*") if p.is_file()), folder]:
+    for path in [*sorted(folder.rglob("*")), folder]:
         sync(path)
 
 

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch.distributed as dist
 from torch import Tensor
 
+from spader_slime.algorithms.teacher_scores import TeacherScores
 from spader_slime.errors import DataError
 from spader_slime.megatron import checkpoint, grid
 from spader_slime.megatron.batching import (
     RolloutData,
+    Trajectory,
     read_trajectories,
     split_minibatches,
 )
+from spader_slime.megatron.decision_steps import steps_of
+from spader_slime.megatron.distill import scores_of
 from spader_slime.megatron.export import write_hf
 from spader_slime.megatron.model import build_model
 from spader_slime.megatron.objectives import (
     GAP_PARTS,
+    LESSON_PARTS,
     LOSS_PARTS,
     clipped_policy_gradient,
     likelihood,
@@ -97,29 +103,47 @@ class Learner:
         rollout_log_probs, and, where present, rollout_mask_sums, log_probs, ref_log_probs.
         A minibatch is made of the k-th part of every data-parallel rank's trajectories. The loss is
         the mean over its trajectories of the mean over their tokens; a trajectory without trainable
-        tokens counts as zero, as in slime. Before the last pipeline stage only tokens,
-        response_lengths and loss_masks are needed.
+        tokens counts as zero, as in slime. With `aggregate: step` it is the mean over all decision
+        steps of the mean over their tokens. Either step option needs `returns` as the advantage
+        hook leaves them (`attach_steps`), distillation `teacher_log_probs` (`apply_teacher`).
+        Before the last pipeline stage only tokens, response_lengths and loss_masks are needed.
 
         Returns:
             Means over the optimizer steps of loss, pg_loss, entropy, clip_fraction, approx_kl, kl,
             grad_norm, lr; `skipped` steps; `tokens` trained on; `logprob_gap` and
-            `logprob_gap_max`: |train - rollout| over the first minibatch before weights move.
+            `logprob_gap_max`: |train - rollout| over the first minibatch before weights move. With
+            a teacher also `gated_share`, and `gated_forward_kl` and `gated_entropy` of the student.
 
         Raises:
             DataError: a needed key is missing or lengths disagree.
         """
         data = self._complete(rollout_data)
         parts = split_minibatches(read_trajectories(data), self.settings.minibatches)
+        scores = self._scores(data)
+        names = (*LOSS_PARTS, *GAP_PARTS, *(LESSON_PARTS if "teacher_log_probs" in data else ()))
         steps = []
         for part in parts:
-            trainable = sum(t is not None for t in part)
-            everywhere, trainable_everywhere = grid.over_replicas([len(part), trainable])
-            if trainable_everywhere:
-                objective = clipped_policy_gradient(self.settings, data, everywhere)
-                reports = self.policy.gradients(part, objective)
-                measured = add_up(reports, (*LOSS_PARTS, *GAP_PARTS), ("gap_max",))
+            real = [t for t in part if t is not None]
+            counts = [len(part), len(real), self._decision_steps(real, data)]
+            everywhere, trainable, decision_steps = grid.over_replicas(counts)
+            if trainable:
+                objective = clipped_policy_gradient(self.settings, data, everywhere, decision_steps)
+                reports = self.policy.gradients(part, objective, scores)
+                measured = add_up(reports, names, ("gap_max",))
                 steps.append({**measured, **self.optimizer.step()})
         return summary(steps)
+
+    def _scores(self, data: dict[str, Any]) -> list[TeacherScores] | None:
+        """A teacher's, on the last stage, where there are any."""
+        taught = "teacher_log_probs" in data and grid.is_last_stage()
+        return scores_of(data) if taught else None
+
+    def _decision_steps(self, part: Sequence[Trajectory], data: RolloutData) -> int:
+        """How many there are in `part`; 0 where nobody needs to know."""
+        if not (self.settings.needs_steps and grid.is_last_stage()):
+            return 0
+        samples = steps_of(data.get("returns"))
+        return sum(len(samples[t.index].counts_S) for t in part)
 
     def _complete(self, rollout_data: RolloutData) -> dict[str, Any]:
         """Add the log-probabilities that the loss needs and the data lack."""

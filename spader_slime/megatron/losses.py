@@ -2,7 +2,8 @@
 
 Legend: N token where the policy acted, any trajectory. Every sum over tokens uses `weights_N`,
 which carry the aggregation: `token_weights` gives each token 1 / (trajectories x the trajectory's
-trainable tokens), so that a plain sum is the mean over trajectories of the mean over tokens.
+trainable tokens), so that a plain sum is the mean over trajectories of the mean over tokens;
+`BatchSteps.weights_N` over the number of decision steps makes it the mean over decision steps.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from spader_slime.megatron.decision_steps import BatchSteps, step_mean
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,7 @@ class LossTokens:
     old_N: Tensor  # log-probabilities under the policy that sampled
     weights_N: Tensor
     ref_N: Tensor | None = None  # log-probabilities under the frozen reference
+    steps: BatchSteps | None = None  # needed for `ratio: step`
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,7 @@ class LossOptions:
     dual_clip: float | None = None
     kl_coef: float = 0.0
     entropy_coef: float = 0.0
+    ratio: str = "token"
 
 
 def policy_loss(
@@ -39,10 +44,16 @@ def policy_loss(
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Clipped policy gradient plus KL penalty minus entropy bonus.
 
+    With `ratio: step` every token of a decision step has the ratio exp(mean log-ratio of the step),
+    which is clipped as a token's own would be.
+
     Returns:
         The loss (scalar, differentiable) and detached scalars that add up over micro-batches.
     """
     log_ratio = log_probs_N - tokens.old_N
+    if options.ratio == "step":
+        assert tokens.steps is not None, "no decision steps for a ratio by step"
+        log_ratio = step_mean(log_ratio, tokens.steps, None)
     surrogate, clipped = clipped_surrogate(log_ratio, tokens.advantages_N, options)
     weigh = tokens.weights_N.dot
     loss = pg_loss = weigh(surrogate)

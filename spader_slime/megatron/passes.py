@@ -9,15 +9,17 @@ import torch
 from megatron.core import parallel_state
 from torch import Tensor
 
+from spader_slime.algorithms.teacher_scores import TeacherScores
 from spader_slime.megatron import grid
 from spader_slime.megatron.batching import MicroBatch, Trajectory, micro_batches
 from spader_slime.megatron.cpu import device
+from spader_slime.megatron.distill import Lesson, take_lesson
 from spader_slime.megatron.model import PolicyModel
 from spader_slime.megatron.settings import LearnerSettings
 from spader_slime.megatron.steps import run
 from spader_slime.megatron.vocab_parallel import log_probs_and_entropy
 
-Loss = Callable[[MicroBatch, Tensor, Tensor], tuple[Tensor, dict[str, Tensor]]]
+Loss = Callable[[MicroBatch, Tensor, Tensor, Lesson | None], tuple[Tensor, dict[str, Tensor]]]
 Trajectories = Sequence[Trajectory | None]
 
 
@@ -54,19 +56,28 @@ class Passes:
         replica = parallel_state.get_model_parallel_group()
         return list(grid.sum_over(replica, everything).cpu().split(list(lengths)))
 
-    def gradients(self, trajectories: Trajectories, loss: Loss) -> list[dict[str, Tensor]]:
+    def gradients(
+        self, trajectories: Trajectories, loss: Loss, scores: Sequence[TeacherScores] | None = None
+    ) -> list[dict[str, Tensor]]:
         """Add the gradients of `loss` to the parameters.
 
         Args:
-            loss: from a micro-batch, its log-probabilities and entropies (both [N]) to a loss that
-                adds up over micro-batches and data-parallel ranks, and what to report.
+            loss: from a micro-batch, its log-probabilities and entropies (both [N]) and its lesson
+                to a loss that adds up over micro-batches and data-parallel ranks, and what to
+                report.
+            scores: a teacher's, per trajectory; None: there are no lessons.
 
         Returns:
             What `loss` reported, on the one process per replica that reports; else empty.
         """
 
         def consume(batch: MicroBatch, logits: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-            return loss(batch, *self._measure(batch, logits, with_entropy=True))
+            lesson = None
+            if scores is not None:
+                places = torch.arange(len(logits), device=logits.device), batch.targets_N
+                own, temperature = batch.lessons(scores), self.settings.temperature
+                logits, lesson = take_lesson(logits, places, own, temperature)
+            return loss(batch, *self._measure(batch, logits, with_entropy=True), lesson)
 
         results = run(self.model, self._batches(trajectories), consume, train=True)
         return results if grid.reports() else []

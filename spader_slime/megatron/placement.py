@@ -16,10 +16,11 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from spader_slime.errors import CheckpointError
+from spader_slime.megatron.layouts import Layout, from_hf, shard, to_hf
+from spader_slime.megatron.layouts import unshard as join
 from spader_slime.megatron.model import PolicyModel
 from spader_slime.megatron.shape import ModelConfig
-from spader_slime.megatron.weights import Layout, Rule, canonical, from_hf, rules, shard, to_hf
-from spader_slime.megatron.weights import unshard as join
+from spader_slime.megatron.weights import Rule, canonical, parameters
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def place(model: PolicyModel, config: ModelConfig) -> list[Placed]:
     Raises:
         CheckpointError: a parameter without a rule.
     """
-    table = {name: (rule, hf) for rule, name, hf in rules(config)}
+    table = {p.name: (p.rule, p.hf) for p in parameters(config)}
     layers = model.decoder.layers
     first_layer = layers[0].layer_number - 1 if len(layers) else 0
     placed = []
@@ -139,8 +140,10 @@ def gather_hf(placed: list[Placed], config: ModelConfig) -> dict[str, Tensor]:
         return {}
     return {
         hf_name: tensor.cpu().contiguous()
-        for rule, name, hf in rules(config)
-        for hf_name, tensor in zip(hf, to_hf(rule.layout, collected[name], config), strict=True)
+        for p in parameters(config)
+        for hf_name, tensor in zip(
+            p.hf, to_hf(p.rule.layout, collected[p.name], config), strict=True
+        )
     }
 
 

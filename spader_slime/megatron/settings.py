@@ -23,6 +23,10 @@ class LearnerSettings:
     entropy_coef: float = ranged(0.0, 0.0)  # entropy bonus
     temperature: float = ranged(1.0, 1e-6)  # rollout temperature; divides the logits
     old_log_probs: str = one_of("rollout", "rollout", "train")  # who scored the old policy
+    ratio: str = one_of("token", "token", "step")  # of a run: spader.loss.ratio
+    aggregate: str = one_of("token", "token", "step")  # of a run: spader.loss.aggregate
+    forward_kl_coef: float = ranged(0.0, 0.0)  # of a run: spader.distillation.forward_kl_coef
+    tail: str = one_of("drop", "drop", "keep")  # of a run: spader.distillation.tail
 
     # optimizer
     lr: float = ranged(1e-3, 0.0)
@@ -48,6 +52,11 @@ class LearnerSettings:
     dp: int = ranged(1, 1)  # data parallel
     threads: int = ranged(1, 1)  # torch threads per process
     seed: int = ranged(0, 0)
+
+    @property
+    def needs_steps(self) -> bool:
+        """The loss has to know decision steps."""
+        return "step" in (self.ratio, self.aggregate)
 
     @property
     def world_size(self) -> int:

@@ -1,107 +1,176 @@
-"""Names and layouts of parameters: Megatron-core <-> Hugging Face, one table per model family.
+"""Names of parameters: Megatron-core <-> Hugging Face, one table per model family.
 
-Megatron names are those of torch_dist checkpoints (the Transformer Engine layout); `canonical` maps
-the local layer spec's names onto them. A *full* tensor has the size it has at tensor parallel 1.
-
-Layouts of the Megatron side:
-- QKV: rows grouped by key-value head: that group's query heads, its key head, its value head.
-- GATE_UP: gate rows, then up rows; a tensor-parallel rank holds its part of each, one after the
-  other.
-- VOCAB: rows padded with zeros to a multiple of the tensor-parallel size.
+The trainer's weight sync, `spader-slime export` and `spader-slime import` all read these tables.
+Megatron names are those of the Transformer Engine layers, as slime's weight sync has them;
+`canonical` maps the names of Megatron's local layers onto them, `Rule.stored` lists what torch_dist
+files call a parameter otherwise. Layouts are in `layouts.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
-
-import torch
-from torch import Tensor
 
 from spader_slime.errors import CheckpointError
+from spader_slime.megatron.layouts import Layout
 from spader_slime.megatron.shape import ModelConfig
-
-
-class Layout(Enum):
-    """How a full tensor is split over tensor-parallel ranks and related to Hugging Face ones."""
-
-    WHOLE = "whole"  # the same on every rank
-    ROWS = "rows"
-    COLUMNS = "columns"
-    VOCAB = "vocab"
-    QKV = "qkv"
-    GATE_UP = "gate_up"
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One line of a family's table. `{l}` stands for the layer, counted from 0 over all stages."""
+    """One line of a family's table. `{l}` and `{e}` stand for the layer, counted from 0 over all
+    stages, and the expert.
+
+    Attributes:
+        megatron: name of the parameter as the Transformer Engine layers have it.
+        hf: Hugging Face names of its parts.
+        size: what `ModelConfig` calls the axes of the full Megatron tensor.
+        when: a true-or-false field of `ModelConfig` that must hold, or the kind of layer, "dense"
+            or "moe".
+        stored: how torch_dist files may call it instead; `{l}` as above, experts as an axis.
+    """
 
     megatron: str
     hf: tuple[str, ...]
+    size: tuple[str, ...]
     layout: Layout = Layout.WHOLE
-    when: str | None = None  # a true-or-false field of ModelConfig that must hold
+    when: str | None = None
+    stored: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A rule applied to one layer and expert: one tensor of the model."""
+
+    rule: Rule
+    name: str
+    hf: tuple[str, ...]
+    layer: int | None = None
+    expert: int | None = None
 
 
 _LAYER, _HF = "decoder.layers.{l}.", "model.layers.{l}."
+_EXPERTS, _HF_EXPERTS = _LAYER + "mlp.experts.", _HF + "mlp.experts.{e}."
 _QKV_HF = tuple(f"{_HF}self_attn.{x}_proj." for x in "qkv")
+_INPUT_NORM = "self_attention.linear_qkv.layer_norm_weight"
+_FUSED_NORM, _MLP_NORM = _LAYER + "mlp.linear_fc1.layer_norm_weight", "pre_mlp_layernorm.weight"
+_HF_MLP_NORM = (_HF + "post_attention_layernorm.weight",)
 
-LLAMA_LIKE: tuple[Rule, ...] = (
-    Rule("embedding.word_embeddings.weight", ("model.embed_tokens.weight",), Layout.VOCAB),
+
+def _of_experts(name: str) -> tuple[str, ...]:
+    """Stored with an axis of experts, with numbered experts, or as a process names its own."""
+    return tuple(_EXPERTS + at + name for at in ("experts.", "experts.{e}.", "local_experts.{e}."))
+
+
+_AROUND = (
     Rule(
-        _LAYER + "self_attention.linear_qkv.layer_norm_weight",
+        "embedding.word_embeddings.weight",
+        ("model.embed_tokens.weight",),
+        ("vocab", "hidden"),
+        Layout.VOCAB,
+    ),
+    Rule("decoder.final_layernorm.weight", ("model.norm.weight",), ("hidden",)),
+    Rule(
+        "output_layer.weight",
+        ("lm_head.weight",),
+        ("vocab", "hidden"),
+        Layout.VOCAB,
+        when="untied",
+    ),
+)
+_ATTENTION = (
+    Rule(
+        _LAYER + _INPUT_NORM,
         (_HF + "input_layernorm.weight",),
+        ("hidden",),
+        stored=(_LAYER + "input_layernorm.weight",),
     ),
     Rule(
         _LAYER + "self_attention.linear_qkv.weight",
         tuple(name + "weight" for name in _QKV_HF),
+        ("qkv", "hidden"),
         Layout.QKV,
     ),
     Rule(
         _LAYER + "self_attention.linear_qkv.bias",
         tuple(name + "bias" for name in _QKV_HF),
+        ("qkv",),
         Layout.QKV,
         when="qkv_bias",
     ),
     Rule(
         _LAYER + "self_attention.q_layernorm.weight",
         (_HF + "self_attn.q_norm.weight",),
+        ("head_dim",),
         when="qk_norm",
     ),
     Rule(
         _LAYER + "self_attention.k_layernorm.weight",
         (_HF + "self_attn.k_norm.weight",),
+        ("head_dim",),
         when="qk_norm",
     ),
     Rule(
         _LAYER + "self_attention.linear_proj.weight",
         (_HF + "self_attn.o_proj.weight",),
+        ("hidden", "attention"),
         Layout.COLUMNS,
     ),
-    Rule(
-        _LAYER + "mlp.linear_fc1.layer_norm_weight",
-        (_HF + "post_attention_layernorm.weight",),
-    ),
+)
+_DENSE = (
+    Rule(_FUSED_NORM, _HF_MLP_NORM, ("hidden",), when="dense", stored=(_LAYER + _MLP_NORM,)),
     Rule(
         _LAYER + "mlp.linear_fc1.weight",
         (_HF + "mlp.gate_proj.weight", _HF + "mlp.up_proj.weight"),
+        ("gate_up", "hidden"),
         Layout.GATE_UP,
+        when="dense",
     ),
-    Rule(_LAYER + "mlp.linear_fc2.weight", (_HF + "mlp.down_proj.weight",), Layout.COLUMNS),
-    Rule("decoder.final_layernorm.weight", ("model.norm.weight",)),
-    Rule("output_layer.weight", ("lm_head.weight",), Layout.VOCAB, when="untied"),
+    Rule(
+        _LAYER + "mlp.linear_fc2.weight",
+        (_HF + "mlp.down_proj.weight",),
+        ("hidden", "ffn"),
+        Layout.COLUMNS,
+        when="dense",
+    ),
+)
+_MIXTURE = (
+    # Megatron's local layers have no norm of their own before experts; they file it as a fused one.
+    Rule(_LAYER + _MLP_NORM, _HF_MLP_NORM, ("hidden",), when="moe", stored=(_FUSED_NORM,)),
+    Rule(
+        _LAYER + "mlp.router.weight",
+        (_HF + "mlp.gate.weight",),
+        ("experts", "hidden"),
+        when="moe",
+    ),
+    Rule(
+        _EXPERTS + "linear_fc1.weight{e}",
+        (_HF_EXPERTS + "gate_proj.weight", _HF_EXPERTS + "up_proj.weight"),
+        ("expert_gate_up", "hidden"),
+        Layout.GATE_UP,
+        when="moe",
+        stored=_of_experts("linear_fc1.weight"),
+    ),
+    Rule(
+        _EXPERTS + "linear_fc2.weight{e}",
+        (_HF_EXPERTS + "down_proj.weight",),
+        ("hidden", "expert_ffn"),
+        Layout.COLUMNS,
+        when="moe",
+        stored=_of_experts("linear_fc2.weight"),
+    ),
 )
 
 FAMILIES: dict[str, tuple[Rule, ...]] = {
-    "qwen3": LLAMA_LIKE,
-    "qwen2": LLAMA_LIKE,
-    "llama": LLAMA_LIKE,
+    "qwen3": (*_AROUND, *_ATTENTION, *_DENSE),
+    "qwen2": (*_AROUND, *_ATTENTION, *_DENSE),
+    "llama": (*_AROUND, *_ATTENTION, *_DENSE),
+    "qwen3_moe": (*_AROUND, *_ATTENTION, *_DENSE, *_MIXTURE),
 }
 
 
-def rules(config: ModelConfig) -> Iterator[tuple[Rule, str, tuple[str, ...]]]:
-    """Every parameter of the model: its rule, Megatron name and Hugging Face names.
+def parameters(config: ModelConfig) -> Iterator[Parameter]:
+    """Every parameter of the model, in the order of the family's table.
 
     Raises:
         CheckpointError: the family has no table.
@@ -111,10 +180,25 @@ def rules(config: ModelConfig) -> Iterator[tuple[Rule, str, tuple[str, ...]]]:
         known = ", ".join(sorted(FAMILIES))
         raise CheckpointError(f"model_type {config.family!r} is not supported (known: {known})")
     for rule in table:
-        if rule.when is not None and not getattr(config, rule.when):
-            continue
-        for layer in range(config.layers) if "{l}" in rule.megatron else (0,):
-            yield rule, rule.megatron.format(l=layer), tuple(n.format(l=layer) for n in rule.hf)
+        for layer in range(config.layers) if "{l}" in rule.megatron else (None,):
+            if not _applies(rule, config, layer):
+                continue
+            for expert in range(config.experts) if "{e}" in rule.megatron else (None,):
+                at = {"l": layer, "e": expert}
+                hf = tuple(name.format_map(at) for name in rule.hf)
+                yield Parameter(rule, rule.megatron.format_map(at), hf, layer, expert)
+
+
+def _applies(rule: Rule, config: ModelConfig, layer: int | None) -> bool:
+    if rule.when in ("dense", "moe"):
+        assert layer is not None
+        return config.is_moe(layer) == (rule.when == "moe")
+    return rule.when is None or bool(getattr(config, rule.when))
+
+
+def full_size(rule: Rule, config: ModelConfig) -> tuple[int, ...]:
+    """Shape of the full Megatron tensor, its vocabulary not padded."""
+    return tuple(int(getattr(config, axis)) for axis in rule.size)
 
 
 def canonical(name: str, first_layer: int, tied: bool) -> str:
@@ -133,51 +217,3 @@ def canonical(name: str, first_layer: int, tied: bool) -> str:
     if tied and name == "output_layer.weight":
         return "embedding.word_embeddings.weight"
     return name
-
-
-def to_hf(layout: Layout, full: Tensor, config: ModelConfig) -> tuple[Tensor, ...]:
-    """The Hugging Face tensors made of one full Megatron tensor."""
-    if layout is Layout.QKV:
-        queries = config.heads // config.groups
-        split = full.view(config.groups, queries + 2, config.head_dim, *full.shape[1:])
-        parts = split.split([queries, 1, 1], dim=1)
-        return tuple(part.reshape(-1, *full.shape[1:]) for part in parts)
-    if layout is Layout.GATE_UP:
-        return tuple(full.chunk(2))
-    return (full[: config.vocab],) if layout is Layout.VOCAB else (full,)
-
-
-def from_hf(layout: Layout, parts: Sequence[Tensor], config: ModelConfig, tp: int) -> Tensor:
-    """The full Megatron tensor made of Hugging Face tensors; inverse of `to_hf`."""
-    if layout is Layout.QKV:
-        shape = (config.groups, -1, config.head_dim, *parts[0].shape[1:])
-        return torch.cat([part.reshape(shape) for part in parts], dim=1).flatten(0, 2)
-    if layout is Layout.GATE_UP:
-        return torch.cat(list(parts))
-    if layout is Layout.VOCAB:
-        missing = config.padded_vocab(tp) - parts[0].shape[0]
-        return torch.cat([parts[0], parts[0].new_zeros(missing, *parts[0].shape[1:])])
-    return parts[0]
-
-
-def shard(layout: Layout, full: Tensor, rank: int, tp: int) -> Tensor:
-    """Tensor-parallel rank `rank`'s part of a full tensor."""
-    if layout is Layout.WHOLE or tp == 1:
-        return full
-    if layout is Layout.COLUMNS:
-        return full.chunk(tp, dim=1)[rank]
-    if layout is Layout.GATE_UP:
-        return torch.cat([half.chunk(tp)[rank] for half in full.chunk(2)])
-    return full.chunk(tp)[rank]
-
-
-def unshard(layout: Layout, shards: Sequence[Tensor]) -> Tensor:
-    """The full tensor from all ranks' parts, in rank order; inverse of `shard`."""
-    if layout is Layout.WHOLE or len(shards) == 1:
-        return shards[0]
-    if layout is Layout.COLUMNS:
-        return torch.cat(list(shards), dim=1)
-    if layout is Layout.GATE_UP:
-        halves = zip(*(part.chunk(2) for part in shards), strict=True)
-        return torch.cat([torch.cat(half) for half in halves])
-    return torch.cat(list(shards))

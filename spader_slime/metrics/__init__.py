@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from spader_slime.metrics.behaviour import behaviour, scores
 from spader_slime.metrics.common import Graded, Metrics
+from spader_slime.metrics.distillation import check_lessons, distillation
 from spader_slime.metrics.exploration import advantages, exploration, peers
 from spader_slime.metrics.faults import check_failures, failures, service
 from spader_slime.metrics.results import evaluated, graded, trained
@@ -18,6 +19,7 @@ __all__ = [
     "Graded",
     "Metrics",
     "check_failures",
+    "check_lessons",
     "evaluated",
     "graded",
     "named_metrics",
@@ -45,6 +47,7 @@ def rollout_metrics(groups: Groups) -> Metrics:
         advantages([one.credit for one in trained]),
         service([turn for one in everyone for turn in one.episode.turns]),
         failures([one.episode for one in everyone]),
+        distillation(trained),
     )
     merged = {f"spader/{key}": value for part in parts for key, value in part.items()}
     return {key: float(value) for key, value in merged.items()}

@@ -9,7 +9,7 @@ from typing import Any
 from spader_slime.algorithms.answers import AnswerKey, as_gold
 from spader_slime.errors import DataError
 from spader_slime.metrics.common import Graded
-from spader_slime.record import TIERS, credit_of, episode_of
+from spader_slime.record import TIERS, credit_of, episode_of, lesson_of
 
 Results = dict[str, list[list[Graded]]]
 
@@ -41,7 +41,7 @@ def _graded(sample: Any, keys: dict[str, AnswerKey]) -> Graded:
     episode = episode_of(sample)
     answer = episode.answer if episode.answered else None
     recalls = {tier: key.score(answer).recall for tier, key in keys.items()}
-    return Graded(episode, credit_of(sample), recalls)
+    return Graded(episode, credit_of(sample), recalls, lesson_of(sample))
 
 
 def _tier_keys(sample: Any) -> dict[str, AnswerKey]:

@@ -11,7 +11,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from spader_slime.local.run_dir import RunDir
-from spader_slime.report import learning, training
+from spader_slime.report import distilling, learning, training
 from spader_slime.report.data import RunData, load_run
 from spader_slime.report.group import group
 from spader_slime.report.page import Picture, page
@@ -38,6 +38,13 @@ PLOTS = (
         "Well-known and hidden answers",
         "A plain first query shows the well-known answers; hidden ones take further searches.",
         learning.tiers,
+    ),
+    Plot(
+        "distillation",
+        "What the teacher passed on",
+        "Measured on the student's own trajectories; gated tokens are those where the teacher is "
+        "least certain.",
+        distilling.distillation,
     ),
     Plot("searching", "Searches and endings", _LEGEND, learning.searching),
     Plot(

@@ -1,4 +1,7 @@
-"""`python -m spader_slime.retrieval --index DIR --port N`: serve an index."""
+"""`python -m spader_slime.retrieval --index DIR --port N`: serve an index, as a child process.
+
+`spader-slime serve` is the same with all options.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import sys
 from pathlib import Path
 
 from spader_slime.errors import SpaderError
-from spader_slime.retrieval.server import serve
+from spader_slime.retrieval.serving import ServeOptions, serve
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -18,10 +21,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--die-with-parent", action="store_true", help="exit when the starting process is gone"
     )
-    options = parser.parse_args(arguments)
     try:
-        serve(options.index, options.host, options.port, options.die_with_parent)
-    except (SpaderError, OSError) as error:
+        serve(ServeOptions(**vars(parser.parse_args(arguments))))
+    except SpaderError as error:
         print(f"search service: {error}", file=sys.stderr)
         return 1
     return 0

@@ -1,19 +1,24 @@
-"""A BM25 index on disk (tantivy), behind the small interface `Backend`.
+"""A BM25 index on disk (tantivy): the default backend.
 
-Title and text are indexed together, as one field: lower case, accents folded, English stop words
-removed, Porter stemming. Ranking is tantivy's BM25 (k1 1.2, b 0.75, not configurable). A corpus
-may give passages a static prior, as web search gives pages: their score is BM25 times the prior,
-so that among passages that match equally well the prominent ones come first. Equal scores keep
-the order of the corpus.
+Title and text are indexed together, as one field: lower case, accents folded, Lucene's 33 English
+stop words removed, English (Snowball) stemming. Ranking is tantivy's BM25 (k1 1.2, b 0.75, not
+configurable). A corpus may give passages a static prior, as web search gives pages: their score
+is BM25 times the prior, so that among passages that match equally well the prominent ones come
+first. Equal scores keep the order of the corpus while the index is one segment, that is up to
+some 100,000 passages.
+
+The index holds words and a number for each passage; titles and texts are in a `store`, which gives
+them back faster than tantivy's compressed blocks do.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import Any, cast
 
 from tantivy import (
     Document,
@@ -29,92 +34,128 @@ from tantivy import (
 )
 
 from spader_slime.errors import DataError
+from spader_slime.retrieval.backend import one_by_one
+from spader_slime.retrieval.manifest import read_manifest, write_manifest
 from spader_slime.retrieval.passages import Hit, Passage
+from spader_slime.retrieval.store import Store, StoreWriter
 
 MAX_TERMS = 64  # distinct words of a query that are looked up
 _ANALYZER = "english_words"
-_FORMAT = 1
 _HEAP_BYTES = 64_000_000
-_MANIFEST = "manifest.json"
 
 
-class Backend(Protocol):
-    """What the service needs from a search engine. Must be safe to call from one thread."""
+class TantivyWriter:
+    """Fills an index in `folder` (see `backend.Writer`); goes on with a half-built one.
 
-    def search(self, query: str, limit: int) -> list[Hit]:
-        """At most `limit` hits, best first. The query is words, never syntax; none: no hits."""
+    Args:
+        heap_bytes: memory for passages not yet written.
+        threads: more than one is faster, and no longer keeps the corpus order of equal scores.
+    """
 
-    def __len__(self) -> int:
-        """Number of passages."""
+    def __init__(self, folder: Path, heap_bytes: int = _HEAP_BYTES, threads: int = 1) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        index = Index(_schema(), path=str(folder))
+        index.register_tokenizer(_ANALYZER, _analyzer())
+        self.done = int(index.searcher().num_docs)
+        self.facts: dict[str, Any] = {"weighted": False}
+        self._added = self.done
+        self._store = StoreWriter(folder)
+        self._store.keep(self.done)
+        self._writer = index.writer(heap_bytes * threads, num_threads=threads)
+
+    def add(self, passage: Passage) -> None:
+        self._store.add(passage)
+        self._writer.add_document(_document(passage, self._added))
+        self._added += 1
+        if passage.prior != 1.0:
+            self.facts["weighted"] = True
+
+    def commit(self) -> None:
+        self._store.sync()
+        self._writer.commit()
+        self.done = self._added
+
+    def finish(self) -> None:
+        self.commit()
+        self._writer.wait_merging_threads()
 
 
 def build_index(passages: Iterable[Passage], folder: Path) -> int:
     """Index `passages` into `folder` (replaced if it exists); returns how many there were.
 
-    The manifest is written last: a folder without it is never opened.
+    The manifest is written last: a folder without it is never opened. For a corpus of files, with
+    progress and resumption, see `building.build`.
 
     Raises:
         DataError: there was no passage.
     """
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    index = Index(_schema(), path=str(folder))
-    index.register_tokenizer(_ANALYZER, _analyzer())
-    writer = index.writer(_HEAP_BYTES, num_threads=1)  # one thread keeps the corpus order
-    count, weighted = 0, False
+    writer = TantivyWriter(folder)
     for passage in passages:
-        writer.add_document(_document(passage))
-        count, weighted = count + 1, weighted or passage.prior != 1.0
-    writer.commit()
-    writer.wait_merging_threads()
-    if not count:
+        writer.add(passage)
+    writer.finish()
+    if not writer.done:
         raise DataError("no passages to index")
-    manifest = {"format": _FORMAT, "passages": count, "weighted": weighted}
-    (folder / _MANIFEST).write_text(json.dumps(manifest))
-    return count
+    write_manifest(folder, "tantivy", writer.done, writer.facts)
+    return writer.done
 
 
 class TantivyBackend:
-    """Opens what `build_index` wrote.
+    """Opens a complete tantivy index (see `backend.Backend`).
 
     Raises:
         DataError: no complete index of this format in `folder`.
     """
 
     def __init__(self, folder: Path) -> None:
-        manifest = _read_manifest(folder)
+        manifest = read_manifest(folder)
         self._analyzer, self._schema = _analyzer(), _schema()
         self._searcher = Index(self._schema, path=str(folder)).searcher()
+        self._store = Store(folder)
         self._prior = "prior" if manifest["weighted"] else None
 
     def __len__(self) -> int:
         return int(self._searcher.num_docs)
 
+    @property
+    def segments(self) -> int:
+        """Parts that the index consists of; a query looks into each."""
+        return int(self._searcher.num_segments)
+
     def search(self, query: str, limit: int) -> list[Hit]:
-        terms = dict.fromkeys(self._analyzer.analyze(query))
+        terms = Counter(self._analyzer.analyze(query))
         if not terms or limit < 1:
             return []
         found = self._searcher.search(
-            self._any_of(list(terms)[:MAX_TERMS]), limit, count=False, weight_by_field=self._prior
+            self._any_of(terms), limit, count=False, weight_by_field=self._prior
         )
-        return [self._hit(score, address) for score, address in found.hits]
+        places = [place for _, place in found.hits]
+        numbers = cast(list[int], self._searcher.fast_field_values("number", places))
+        pairs = zip(numbers, found.hits, strict=True)
+        return [self._store.hit(number, score) for number, (score, _) in pairs]
 
-    def _any_of(self, terms: list[str]) -> Query:
-        schema = self._schema
-        queries = [Query.term_query(schema, "contents", term, "freq") for term in terms]
-        return Query.boolean_query([(Occur.Should, query) for query in queries])
+    def search_all(
+        self, queries: Sequence[str], limit: int, given_up: Callable[[], bool]
+    ) -> list[list[Hit]]:
+        return one_by_one(self, queries, limit, given_up)
 
-    def _hit(self, score: float, address: object) -> Hit:
-        document = self._searcher.doc(address)  # type: ignore[arg-type]
-        title, text = document.get_first("title"), document.get_first("text")
-        return Hit(bytes(title or b"").decode(), bytes(text or b"").decode(), float(score))
+    def _any_of(self, terms: Counter[str]) -> Query:
+        """A word that is said twice counts twice, as Lucene counts it."""
+        queries = [
+            (Occur.Should, self._word(term, count))
+            for term, count in islice(terms.items(), MAX_TERMS)
+        ]
+        return Query.boolean_query(queries)
+
+    def _word(self, term: str, count: int) -> Query:
+        query = Query.term_query(self._schema, "contents", term, "freq")
+        return query if count == 1 else Query.boost_query(query, count)
 
 
 def _schema() -> Schema:
     builder = SchemaBuilder()
     builder.add_text_field("contents", tokenizer_name=_ANALYZER, index_option="freq")
-    builder.add_bytes_field("title", stored=True)
-    builder.add_bytes_field("text", stored=True)
+    builder.add_integer_field("number", fast=True)
     builder.add_float_field("prior", fast=True)
     return builder.build()
 
@@ -125,11 +166,10 @@ def _analyzer() -> TextAnalyzer:
     return builder.filter(Filter.stopword("english")).filter(Filter.stemmer("english")).build()
 
 
-def _document(passage: Passage) -> Document:
+def _document(passage: Passage, number: int) -> Document:
     return Document(
         contents=f"{passage.title}\n{passage.text}",
-        title=passage.title.encode(),
-        text=passage.text.encode(),
+        number=number,
         prior=_tantivy_weight(passage.prior),
     )
 
@@ -137,13 +177,3 @@ def _document(passage: Passage) -> Document:
 def _tantivy_weight(prior: float) -> float:
     """tantivy multiplies a score by log2(2 + weight)."""
     return 2.0**prior - 2.0
-
-
-def _read_manifest(folder: Path) -> dict[str, int]:
-    path = folder / _MANIFEST
-    if not path.is_file():
-        raise DataError(f"{folder} holds no complete index: build it first")
-    manifest: dict[str, int] = json.loads(path.read_text())
-    if manifest.get("format") != _FORMAT:
-        raise DataError(f"{folder} was built by another version: build it again")
-    return manifest

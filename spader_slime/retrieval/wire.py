@@ -30,17 +30,17 @@ class Request:
         queries: at most `MAX_QUERIES` strings.
         top_k: documents per query.
         max_chars: characters shared by all documents of the call; None: no limit.
-        initial_k: candidates that a reranker would see; at least `top_k`.
+        initial_k: candidates that a reranker sees; None: the service decides.
         return_scores: add a score to every document.
-        wants_reranker: the caller asked for reranking.
+        use_reranker: the caller wants reranking, does not want it, or leaves it to the service.
     """
 
     queries: tuple[str, ...]
     top_k: int
     max_chars: int | None
-    initial_k: int
+    initial_k: int | None
     return_scores: bool
-    wants_reranker: bool = False
+    use_reranker: bool | None = None
 
 
 def parse_spader(body: bytes) -> Request:
@@ -63,14 +63,13 @@ def parse_search_r1(body: bytes) -> Request:
 
 def _parse(body: bytes, top_k: int, max_chars: int | None, return_scores: bool) -> Request:
     fields = _json_object(body)
-    top_k = _integer(fields, ("top_k", "topk"), top_k, MAX_TOP_K)
     return Request(
         queries=_queries(fields.get("queries")),
-        top_k=top_k,
+        top_k=_integer(fields, ("top_k", "topk"), top_k, MAX_TOP_K),
         max_chars=_integer(fields, ("max_chars",), max_chars),
-        initial_k=max(top_k, _integer(fields, ("initial_k",), top_k)),
+        initial_k=_integer(fields, ("initial_k",), None, MAX_TOP_K),
         return_scores=_flag(fields, "return_scores", return_scores),
-        wants_reranker=_flag(fields, "use_reranker", False),
+        use_reranker=_flag(fields, "use_reranker", None),
     )
 
 
@@ -104,7 +103,7 @@ def _integer(fields: dict[str, Any], names: tuple[str, ...], default: Any, top: 
     return default
 
 
-def _flag(fields: dict[str, Any], name: str, default: bool) -> bool:
+def _flag(fields: dict[str, Any], name: str, default: Any) -> Any:
     value = fields.get(name)
     if value is None:
         return default
@@ -113,8 +112,8 @@ def _flag(fields: dict[str, Any], name: str, default: bool) -> bool:
     return value
 
 
-def spader_response(request: Request, shown: Shown) -> bytes:
-    """The answer of `/retrieve`. `reranked: false` tells a caller that wanted reranking."""
+def spader_response(request: Request, shown: Shown, reranked: bool) -> bytes:
+    """The answer of `/retrieve`; says `reranked` to a caller that asked for it."""
     result = [
         {"query": query, "documents": [_spader_document(hit, request) for hit in hits]}
         for query, hits in zip(request.queries, shown.hits, strict=True)
@@ -122,12 +121,12 @@ def spader_response(request: Request, shown: Shown) -> bytes:
     answer: dict[str, Any] = {"result": result}
     if shown.note:
         answer["truncation_warning"] = shown.note
-    if request.wants_reranker:
-        answer["reranked"] = False
+    if request.use_reranker:
+        answer["reranked"] = reranked
     return orjson.dumps(answer)
 
 
-def search_r1_response(request: Request, shown: Shown) -> bytes:
+def search_r1_response(request: Request, shown: Shown, reranked: bool) -> bytes:
     """The answer of `/search_r1/retrieve`."""
     result = [[_search_r1_document(hit, request) for hit in hits] for hits in shown.hits]
     return orjson.dumps({"result": result})

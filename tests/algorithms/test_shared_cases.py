@@ -12,6 +12,7 @@ import pytest
 from spader_slime.algorithms.advantage import step_peer_advantage
 from spader_slime.algorithms.answers import normalize, parse_answer
 from spader_slime.algorithms.entities import EntityMatcher
+from spader_slime.algorithms.teacher_scores import response_log_probs
 
 CASES = Path(__file__).parents[1] / "cases"
 
@@ -44,3 +45,19 @@ def test_matching(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", lines("normalization"))
 def test_normalization(case: dict[str, Any]) -> None:
     assert (normalize(case["a"]) == normalize(case["b"])) == case["equal"]
+
+
+@pytest.mark.parametrize("case", lines("teacher"))
+def test_teacher(case: dict[str, Any]) -> None:
+    start = case.get("logprob_start_len", case["prompt_len"] - 1)
+    entries = case.get("input_token_logprobs", [])
+    found = response_log_probs(case["ids"], case["prompt_len"], start, entries)
+    assert len(found) == len(case["ids"]) - case["prompt_len"]
+    np.testing.assert_allclose(found.numpy(), case["want"], rtol=1e-6)
+
+
+def test_every_file_of_cases_is_used() -> None:
+    """Here, or in the tests of the agent and of the search service."""
+    elsewhere = {"alignment", "tool_calls", "queries"}
+    here = {"advantage", "answers", "matching", "normalization", "teacher"}
+    assert {path.stem for path in CASES.glob("*.jsonl")} == here | elsewhere

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
-from contracts.on_stage import GROUPS, PEERS, playing
-from support.drill import Faults, check_rollouts
+from contracts.on_stage import GROUPS, PEERS, eval_datasets, playing
+from contracts.real_slime import Manager
+from support.drill import Continuing, Faults
+from support.drill_checks import RAMP, check_credits, check_drill, check_samples, check_train_data
+from support.teacher import FAULTS, ScriptedTeacher
+from support.teacher_drill import TOP_K, WORDS, Dice, Talkative, check_taught, note
 
 from spader_slime import hooks
 from spader_slime.errors import TooManyFailuresError
@@ -23,15 +26,45 @@ def drill(mode: str, mask: bool) -> None:
     routed = {"router_policy": "consistent_hashing", "sglang_server_concurrency": 16}
     with playing(faults, mode=mode, **many, **partial, **routed) as (stage, args, source):
         faults.attach(stage.engine)
+        args.spader["reward"] = RAMP
+        manager = Manager(args, hooks.post_process_rewards)
         samples, metrics = [], []
         for number in range(ROLLOUTS):
             stage.engine.weight_version = str(number)
             output = hooks.generate_rollout(args, number, source, evaluation=False)
             samples.append([sample for group in output.samples for sample in group])
             metrics.append(output.metrics)
+            check_train_data(samples[-1], manager.convert(samples[-1]))
+            check_credits(samples[-1], [number] if mode == "sync" else range(number + 1))
         assert sum(map(len, samples)) == ROLLOUTS * GROUPS * PEERS
-        resumed = check_rollouts(samples, metrics, stage.engine, mask)
-        assert resumed > 0
+        check_samples(samples, stage.engine, mask)
+        check_drill(samples, metrics, faults)
+        assert stage.engine.aborts or mode == "fully_async"  # whose worker is never stopped
+
+
+def taught(mode: str) -> None:
+    """Every fault of a teacher in slime's own loop, between aborts and broken searches."""
+    faults, dice, script = Faults(), Dice(), Talkative()
+    many = {"rollout_batch_size": GROUPS, "over_sampling_batch_size": 2 * GROUPS}
+    partial = {"partial_rollout": True, "mask_offpolicy_in_partial_rollout": True}
+    teacher = ScriptedTeacher(WORDS, dice)
+    with playing(faults, mode=mode, **many, **partial) as (stage, args, source), teacher:
+        stage.engine.script = Continuing(script, script.said)
+        faults.attach(stage.engine)
+        args.spader["distillation"] = {
+            "urls": [teacher.url], "top_k": TOP_K, "retries": 0, "timeout_s": 3, "max_lost_share": 1
+        }  # fmt: skip
+        manager, teacher.entropy = Manager(args, hooks.post_process_rewards), True
+        for number in range(4):
+            output = hooks.generate_rollout(args, number, source, evaluation=False)
+            samples = [sample for group in output.samples for sample in group]
+            check_train_data(samples, manager.convert(samples))
+            check_taught(samples, output.metrics, dice)
+        assert set(dice.met.values()) == {"", *FAULTS}
+        args.eval_datasets = eval_datasets(stage, "dev")
+        output = hooks.generate_rollout(args, 4, source, evaluation=True)
+        evaluated = output.data["dev"]["samples"]
+        assert not any(note(s) or s.teacher_log_probs is not None for s in evaluated)
 
 
 def limit(mode: str) -> None:
@@ -56,14 +89,8 @@ def stopped_by(run: Callable[[], Any]) -> str:
 
 def evaluation(mode: str) -> None:
     """Several data sets at once, with group rewards off, beside either loop."""
-    config: Any = import_module("slime.utils.eval_config").EvalDatasetConfig
-    keys = {"input_key": "prompt", "label_key": "label", "metadata_key": "metadata"}
-    sampling = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "max_response_len": 2000}
     with playing(mode=mode, sglang_server_concurrency=2) as (stage, args, source):
-        args.eval_datasets = [
-            config(name, stage.prompts, n_samples_per_eval_prompt=4, **sampling, **keys)
-            for name in ("dev", "test")
-        ]
+        args.eval_datasets = eval_datasets(stage, "dev", "test", peers=4)
         for number in range(3):
             hooks.generate_rollout(args, number, source, evaluation=False)
             output = hooks.generate_rollout(args, number, source, evaluation=True)

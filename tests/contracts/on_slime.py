@@ -1,18 +1,8 @@
-"""Checks that run inside real slime.
-
-    python tests/contracts/on_slime.py SLIME_CHECKOUT OUT.json [CHECK ...]
-
-Writes `{check: "" or what went wrong}`. Needs what `record_seams.py` needs.
-"""
+"""Our hooks inside real slime: samples, dumps, loops (`running.py` says how to run it)."""
 
 from __future__ import annotations
 
-import json
-import logging
-import os
 import sys
-import traceback
-import warnings
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -20,9 +10,10 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS.parent)]
 
-from contracts.checks_arrays import dump, replay, sample_stand_in, slices  # noqa: E402
-from contracts.checks_loops import drill, evaluation, limit  # noqa: E402
-from contracts.real_slime import use_slime  # noqa: E402
+from contracts import running  # noqa: E402
+from contracts.checks_arrays import replay, sample_stand_in, slices  # noqa: E402
+from contracts.checks_dump import dump  # noqa: E402
+from contracts.checks_loops import drill, evaluation, limit, taught  # noqa: E402
 
 CHECKS: dict[str, Callable[[], None]] = {
     "slices": slices,
@@ -31,27 +22,14 @@ CHECKS: dict[str, Callable[[], None]] = {
     "replay": replay,
     "drill, sync": lambda: drill("sync", mask=False),
     "drill, sync, off-policy masked": lambda: drill("sync", mask=True),
+    "teacher drill, sync": lambda: taught("sync"),
     "limit, sync": lambda: limit("sync"),
     "evaluation, sync": lambda: evaluation("sync"),
     "drill, fully async": lambda: drill("fully_async", mask=False),
+    "teacher drill, fully async": lambda: taught("fully_async"),
     "limit, fully async": lambda: limit("fully_async"),
     "evaluation, fully async": lambda: evaluation("fully_async"),
 }
-
-
-def main(checkout: str, out: Path) -> None:
-    use_slime(checkout)
-    results = {}
-    chosen = sys.argv[3:] or CHECKS
-    for name, check in ((name, CHECKS[name]) for name in chosen):
-        try:
-            check()
-            results[name] = ""
-        except Exception:
-            results[name] = traceback.format_exc()
-        stop_worker()
-        print(name, "failed" if results[name] else "passed", flush=True)
-    out.write_text(json.dumps(results), "utf-8")
 
 
 def stop_worker() -> None:
@@ -60,7 +38,4 @@ def stop_worker() -> None:
 
 
 if __name__ == "__main__":
-    warnings.filterwarnings("ignore")
-    logging.disable(logging.ERROR)
-    main(sys.argv[1], Path(sys.argv[2]))
-    os._exit(0)  # slime keeps threads alive
+    running.run(CHECKS, stop_worker)

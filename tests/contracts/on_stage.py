@@ -35,3 +35,14 @@ def playing(
         source = import_module("slime.rollout.data_source").RolloutDataSourceWithBuffer(args)
         yield stage, args, source
         stage.close()
+
+
+def eval_datasets(stage: scenario.Stage, *names: str, peers: int = 1) -> list[Any]:
+    """slime's description of evaluation data: the prompts of the stage, once under each name."""
+    config: Any = import_module("slime.utils.eval_config").EvalDatasetConfig
+    keys = {"input_key": "prompt", "label_key": "label", "metadata_key": "metadata"}
+    sampling = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "max_response_len": 2000}
+    return [
+        config(name, stage.prompts, n_samples_per_eval_prompt=peers, **sampling, **keys)
+        for name in names
+    ]

@@ -6,7 +6,6 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable
-from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -69,6 +68,13 @@ def slime_args(stage: scenario.Stage, hooks: str, **changes: Any) -> Namespace:
         "rollout_sample_filter_path": None, "rollout_all_samples_process_path": None,
         "ci_test": False, "group_rm": True, "rollout_sample_hook_path": None, "reward_key": None,
         "eval_reward_key": None, "rm_type": None,
+        # dumps and logs
+        "save_debug_rollout_data": None, "load_debug_rollout_data": None,
+        "load_debug_rollout_data_subsample": None, "debug_rollout_only": False,
+        "debug_train_only": False, "custom_rollout_log_function_path": None,
+        "custom_eval_rollout_log_function_path": None, "log_reward_category": None,
+        "rollout_num_gpus": 1, "log_passrate": True, "n_samples_per_eval_prompt": 1,
+        "wandb_always_use_train_step": False, "use_wandb": False, "use_tensorboard": False,
         # trainer
         "advantage_estimator": "grpo", "rewards_normalization": True, "global_batch_size": 8,
         "use_dynamic_batch_size": True, "max_tokens_per_gpu": 4096, "balance_by_flops": False,
@@ -84,31 +90,69 @@ def slime_args(stage: scenario.Stage, hooks: str, **changes: Any) -> Namespace:
 
 
 class Manager:
-    """The part of slime's RolloutManager between rollout and trainers, without Ray.
+    """slime's RolloutManager without Ray and engines: from prompts, or a dump, to train data.
 
     Args:
         post_process: what --custom-reward-post-process-path names.
+        source: slime's data source; None: nothing is generated.
     """
 
-    def __init__(self, args: Namespace, post_process: Callable[..., Any], dp: int = 1) -> None:
-        self._module: Any = import_module("slime.ray.rollout")
-        self._class = self._module.RolloutManager.__ray_metadata__.modified_class
-        parallel = {"dp_size": dp, "cp_size": 1, "vpp_size": 1}
-        self._state = SimpleNamespace(
-            args=args,
-            custom_reward_post_process_func=post_process,
-            custom_convert_samples_to_train_data_func=None,
-            train_parallel_config=parallel | {"microbatch_group_size_per_vp_stage": 1},
-        )
-        self._state._post_process_rewards = partial(self._class._post_process_rewards, self._state)
+    def __init__(
+        self,
+        args: Namespace,
+        post_process: Callable[..., Any],
+        source: Any = None,
+        dp: int = 1,
+        cp: int = 1,
+    ) -> None:
+        module: Any = import_module("slime.ray.rollout")
+        module.ray = SimpleNamespace(put=lambda value, **kwargs: value)
+        kind = module.RolloutManager.__ray_metadata__.modified_class
+        load = import_module("slime.utils.misc").load_function
+        self._real: Any = object.__new__(kind)  # as its constructor would leave it
+        parallel = {"dp_size": dp, "cp_size": cp, "vpp_size": 1}
+        self._real.__dict__ |= {
+            "args": args,
+            "data_source": source,
+            "generate_rollout": load(args.rollout_function_path) if source else None,
+            "eval_generate_rollout": load(args.rollout_function_path) if source else None,
+            "custom_reward_post_process_func": post_process,
+            "custom_convert_samples_to_train_data_func": None,
+            "train_parallel_config": parallel | {"microbatch_group_size_per_vp_stage": 1},
+            "_health_monitors": [],
+        }
+
+    def generate(self, rollout_id: int) -> list[Any]:
+        """One rollout: generated or loaded, dumped, logged, converted and split."""
+        shards: list[Any] = self._real.generate(rollout_id)
+        return shards
+
+    def evaluate(self, rollout_id: int) -> None:
+        """One evaluation: generated, dumped, logged."""
+        self._real.eval(rollout_id)
 
     def convert(self, samples: list[Any]) -> dict[str, Any]:
         """slime's train data."""
-        data: dict[str, Any] = self._class._convert_samples_to_train_data(self._state, samples)
+        data: dict[str, Any] = self._real._convert_samples_to_train_data(samples)
         return data
 
     def split(self, data: dict[str, Any]) -> list[Any]:
         """One box per data-parallel rank."""
-        self._module.ray = SimpleNamespace(put=lambda value, **kwargs: value)
-        shards: list[Any] = self._class._split_train_data_by_dp(self._state, data)
+        shards: list[Any] = self._real._split_train_data_by_dp(data)
         return shards
+
+
+def fetch(args: Namespace, shards: list[Any]) -> dict[str, Any]:
+    """What slime's train actor makes of the box of its data-parallel rank."""
+    actor: Any = import_module("slime.backends.megatron_utils.actor")
+    import_module("slime.utils.data").ray = SimpleNamespace(get=lambda value: value)  # type: ignore[attr-defined]
+    get = actor.MegatronTrainRayActor._get_rollout_data
+    found: dict[str, Any] = get(SimpleNamespace(args=args), shards)
+    return found
+
+
+def join_alone(folder: str) -> None:
+    """A process grid of this process alone."""
+    store = torch.distributed.FileStore(f"{folder}/store", 1)
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    import_module("megatron.core").mpu.initialize_model_parallel()

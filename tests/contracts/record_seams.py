@@ -26,7 +26,15 @@ sys.path[:0] = [str(TESTS), str(TESTS.parent)]
 
 import torch  # noqa: E402
 from contracts import recording, scenario  # noqa: E402
-from contracts.real_slime import Manager, slime_args, use_slime, version  # noqa: E402
+from contracts.on_stage import eval_datasets  # noqa: E402
+from contracts.real_slime import (  # noqa: E402
+    Manager,
+    fetch,
+    join_alone,
+    slime_args,
+    use_slime,
+    version,
+)
 
 FIXTURE = TESTS / "fixtures" / "slime_seams.json"
 
@@ -34,19 +42,13 @@ FIXTURE = TESTS / "fixtures" / "slime_seams.json"
 def rollout_side(args: Namespace, stage: scenario.Stage) -> list[Any]:
     """slime's own rollout loop, evaluation and data source around our hooks."""
     from slime.rollout.data_source import RolloutDataSourceWithBuffer
-    from slime.utils.eval_config import EvalDatasetConfig
     from slime.utils.http_utils import init_http_client
     from slime.utils.misc import load_function
 
     init_http_client(args)
     run = load_function(args.rollout_function_path)
     output = run(args, 0, RolloutDataSourceWithBuffer(args), evaluation=False)
-    sampling = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "max_response_len": 2000}
-    keys = {"input_key": "prompt", "label_key": "label", "metadata_key": "metadata"}
-    args.eval_datasets = [
-        EvalDatasetConfig(name, stage.prompts, n_samples_per_eval_prompt=1, **sampling, **keys)
-        for name in ("dev", "test")
-    ]
+    args.eval_datasets = eval_datasets(stage, "dev", "test")
     run(args, 0, None, evaluation=True)
     return [sample for group in output.samples for sample in group]
 
@@ -61,20 +63,11 @@ def manager_side(args: Namespace, samples: list[Any]) -> list[Any]:
     return shards
 
 
-def trainer_side(args: Namespace, shards: list[Any]) -> None:
+def trainer_side(args: Namespace, shards: list[Any], folder: str) -> None:
     """slime's train actor up to the loss: fetch, advantages, one training step."""
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="0", RANK="0", WORLD_SIZE="1")
-    store = torch.distributed.TCPStore("127.0.0.1", 0, 1, is_master=True)
-    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
-    mpu = import_module("megatron.core").mpu
-    mpu.initialize_model_parallel()
-    actor: Any = import_module("slime.backends.megatron_utils.actor")
+    join_alone(folder)
     loss: Any = import_module("slime.backends.megatron_utils.loss")
-    data_module: Any = import_module("slime.utils.data")
-    data_module.ray = SimpleNamespace(get=lambda value: value)
-
-    fetch = actor.MegatronTrainRayActor._get_rollout_data
-    data = fetch(SimpleNamespace(args=args), shards)
+    data = fetch(args, shards)
     data["log_probs"] = [values.clone() for values in data["rollout_log_probs"]]
     loss.compute_advantages_and_returns(args, data)
     step(args, data)
@@ -108,7 +101,7 @@ def record(checkout: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         stage = scenario.Stage(Path(folder))
         args = slime_args(stage, "contracts.recording")
-        trainer_side(args, manager_side(args, rollout_side(args, stage)))
+        trainer_side(args, manager_side(args, rollout_side(args, stage)), folder)
         stage.close()
     return {version(): dict(sorted(recording.SEAMS.items()))}
 

@@ -6,6 +6,7 @@ was called with to the names of the real hook, and writes down names and types i
 
 from __future__ import annotations
 
+import copy
 import inspect
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -59,7 +60,10 @@ async def generate(
     note(f"sampling_params, {where}", sorted(sampling_params))
     note_sample("Sample fields", sample)
     note("Sample status names", sorted(status.name for status in type(sample).Status))
-    return await hooks.generate(args, sample, sampling_params, evaluation=evaluation)
+    before = copy.deepcopy(sampling_params)
+    done = await hooks.generate(args, sample, sampling_params, evaluation=evaluation)
+    assert sampling_params == before  # an evaluation shares one dictionary among its tasks
+    return done
 
 
 async def reward(*args: Any, **kwargs: Any) -> Any:

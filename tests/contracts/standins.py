@@ -15,7 +15,7 @@ from typing import Any
 ABSENT = ("sglang", "wandb", "torch_memory_saver", "megatron.training", "mbridge")
 
 
-class _Module(types.ModuleType):
+class Module(types.ModuleType):
     """Any public attribute is a class that can be called, subclassed and used as a decorator."""
 
     def __getattr__(self, name: str) -> Any:
@@ -31,7 +31,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        module = _Module(spec.name)
+        module = Module(spec.name)
         module.__path__ = []
         return module
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from contracts.real_slime import checkout
+from contracts.driving import drive
 
 HERE = Path(__file__).resolve().parent
 CHECKS = (
@@ -18,9 +15,11 @@ CHECKS = (
     "replay",
     "drill, sync",
     "drill, sync, off-policy masked",
+    "teacher drill, sync",
     "limit, sync",
     "evaluation, sync",
     "drill, fully async",
+    "teacher drill, fully async",
     "limit, fully async",
     "evaluation, fully async",
 )
@@ -28,14 +27,8 @@ CHECKS = (
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    slime = checkout()
-    if slime is None:
-        pytest.skip("slime not importable")
     out = tmp_path_factory.mktemp("slime") / "results.json"
-    command = [sys.executable, str(HERE / "on_slime.py"), slime, str(out)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr[-3000:]
-    found: dict[str, str] = json.loads(out.read_text("utf-8"))
+    found: dict[str, str] = drive(HERE / "on_slime.py", out, timeout_s=600)
     assert tuple(found) == CHECKS
     return found
 

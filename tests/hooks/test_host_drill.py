@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.drill import Continuing, Faults, check_rollouts
+from support.drill import Continuing, Faults
+from support.drill_checks import RAMP, check_credits, check_drill, check_samples, check_train_data
 from support.engine import ScriptedEngine
 from support.hosts import REPLIES, TOWNS, TownScript, make_host, write_prompts
 from support.search import ScriptedSearch
@@ -35,11 +36,18 @@ def test_two_hundred_groups_survive(tmp_path: Path, mask: bool) -> None:
         ) as host,
     ):
         faults.attach(engine)
+        host.args.spader["reward"] = RAMP
         done = []
         for number in range(ROLLOUTS):
             engine.weight_version = str(number)
             done.append(host.rollout(number))
     samples = [rollout.samples for rollout in done]
     assert sum(map(len, samples)) == ROLLOUTS * GROUPS * 3
-    assert check_rollouts(samples, [rollout.metrics for rollout in done], engine, mask) > 0
+    check_samples(samples, engine, mask)
+    check_drill(samples, [rollout.metrics for rollout in done], faults)
+    assert engine.aborts
+    for number, rollout in enumerate(done):
+        check_credits(rollout.samples, [number])
+        (shard,) = rollout.train_data
+        check_train_data(rollout.samples, shard)
     assert any(rollout.metrics["spader/mixed_weight_groups"] for rollout in done)

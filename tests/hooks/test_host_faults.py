@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from support.engine import Call, ScriptedEngine
-from support.hosts import TOWNS, TownScript, make_host, write_prompts
+from support.hosts import TOWNS, make_host
 from support.search import ScriptedSearch
-from support.tokenizers import byte_tokenizer
 
 from spader_slime import record
 from spader_slime.algorithms.credit import assign_credit
@@ -28,17 +25,6 @@ FAULTS = {
     "shape": "malformed",
     "huge": "oversized",
 }
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[ScriptedEngine]:
-    with ScriptedEngine(byte_tokenizer(), TownScript()) as running:
-        yield running
-
-
-@pytest.fixture
-def prompts(tmp_path: Path) -> str:
-    return write_prompts(tmp_path / "prompts.jsonl")
 
 
 def play(

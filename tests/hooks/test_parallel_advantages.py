@@ -60,10 +60,15 @@ def samples() -> list[Sample]:
     return found
 
 
-@pytest.fixture(scope="module")
-def by_rank(samples: list[Sample]) -> dict[tuple[int, int], dict[str, Any]]:
-    args = host_args(sglang_router_port=1)
-    return advantages_by_rank(split_by_dp(convert_samples_to_train_data(args, samples), DP), CP)
+@pytest.fixture(scope="module", params=["token", "step"])
+def by_rank(
+    samples: list[Sample], request: pytest.FixtureRequest
+) -> dict[tuple[int, int], dict[str, Any]]:
+    """With and without decision steps beside the advantages."""
+    spader = {"loss": {"ratio": request.param}}
+    args = host_args(sglang_router_port=1, spader=spader)
+    shards = split_by_dp(convert_samples_to_train_data(args, samples), DP)
+    return advantages_by_rank(shards, CP, spader)
 
 
 def expected(sample: Sample) -> np.ndarray:

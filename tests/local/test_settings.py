@@ -56,6 +56,7 @@ def test_overrides_come_last(empty: Path) -> None:
         ("policy.kv_heads=3", "kv_heads"),
         ("rollout.max_context=100", "max_context"),
         ("train.minibatches=7", "minibatches"),
+        ("train.ratio=step", "spader.loss.ratio"),
         ("run.dir=${run.nowhere}", "nowhere"),
     ],
 )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from support.grids import gradients, on_grid, own_rows
-from support.policies import make_rollout
+from support.policies import make_rollout, with_steps
 
+from spader_slime.cli import main
 from spader_slime.megatron.learner import Learner
 from spader_slime.megatron.settings import LearnerSettings
 
@@ -19,6 +22,7 @@ GRIDS = {
     "dp2": {"dp": 2},
     "tp2-pp2": {"tp": 2, "pp": 2},
 }
+BY_STEP = {"ratio": "step", "aggregate": "step"}
 
 
 def settings(**grid: int) -> LearnerSettings:
@@ -35,6 +39,10 @@ def measure(learner: Learner, folder: Path, other: Path | None) -> dict[str, Any
         "policy": gradients(learner, lambda: learner.train(data)),
         "supervised": gradients(learner, lambda: learner.supervised(data)),
     }
+    plain, learner.settings = learner.settings, replace(learner.settings, **BY_STEP)
+    data = own_rows(learner, with_steps(make_rollout(5), 5))
+    found["by step"] = gradients(learner, lambda: learner.train(data))
+    learner.settings = plain
     found["steps"] = [learner.train(data), learner.supervised(data, "trajectory")]
     learner.save(folder / "checkpoints", 1, {"seen": 7})
     learner.export_hf(folder / "hf")
@@ -61,7 +69,7 @@ def test_a_grid_computes_what_one_process_computes(
     stride = GRIDS[grid].get("dp", 1)  # rank 0 holds every other trajectory
     for ours, theirs in zip(found["log_probs"], expected["log_probs"][::stride], strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
-    for kind in ("policy", "supervised"):
+    for kind in ("policy", "supervised", "by step"):
         close(found[kind]["report"], expected[kind]["report"])
         assert found[kind]["gradients"].keys() == expected[kind]["gradients"].keys()
         for name, gradient in expected[kind]["gradients"].items():
@@ -75,6 +83,16 @@ def test_a_grid_computes_what_one_process_computes(
     close(found["after_restored"], expected["after"])
     restored = on_grid(settings(), hf, resume, tmp_path / "checkpoints")
     close(restored, found["after"])
+    exported_alike(tmp_path / "checkpoints", tmp_path / "hf", tmp_path / "exported")
+
+
+def exported_alike(checkpoints: Path, gathered: Path, out: Path) -> None:
+    """`spader-slime export` reads from disk what the processes gathered, bit by bit."""
+    folders = ["--checkpoint", str(checkpoints), "--origin-hf", str(gathered), "--out", str(out)]
+    assert main(["export", *folders]) == 0
+    ours, theirs = (load_file(folder / "model.safetensors") for folder in (out, gathered))
+    assert ours.keys() == theirs.keys()
+    assert [name for name in ours if not torch.equal(ours[name], theirs[name])] == []
 
 
 def resume(learner: Learner, checkpoints: Path) -> dict[str, float]:

@@ -7,8 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spader_slime.megatron.layouts import Layout, from_hf, shard, to_hf, unshard
 from spader_slime.megatron.shape import ModelConfig
-from spader_slime.megatron.weights import Layout, canonical, from_hf, rules, shard, to_hf, unshard
+from spader_slime.megatron.weights import canonical, parameters
 
 
 def config(groups: int = 2, queries: int = 3, head_dim: int = 4, vocab: int = 11) -> ModelConfig:
@@ -85,5 +86,5 @@ def test_names_do_not_depend_on_the_stage(name: str, expected: str) -> None:
 
 
 def test_every_hugging_face_name_occurs_once() -> None:
-    names = [hf for _, _, group in rules(config()) for hf in group]
+    names = [hf for parameter in parameters(config()) for hf in parameter.hf]
     assert len(names) == len(set(names)) == 2 + 2 * 11

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from spader_slime.errors import DataError
+from spader_slime.retrieval.corpus import read_passages
 from spader_slime.retrieval.index import TantivyBackend, build_index
-from spader_slime.retrieval.passages import Passage, read_passages
+from spader_slime.retrieval.passages import Passage
 
 
 def open_index(folder: Path, *passages: Passage) -> TantivyBackend:
@@ -42,6 +43,14 @@ def test_a_prior_does_not_outweigh_a_better_match(tmp_path: Path) -> None:
     big = [Passage(f"big {n}", "in Norway", 2.0) for n in range(10)]
     backend = open_index(tmp_path / "x", *big, Passage("hamlet", "in Telemark, Norway"))
     assert titles(backend, "Telemark Norway", 1) == ["hamlet"]
+
+
+def test_a_word_said_twice_counts_twice(tmp_path: Path) -> None:
+    backend = open_index(tmp_path / "x", Passage("oslo", "norway"), Passage("lima", "peru"))
+    once, twice = (backend.search(query, 1)[0].score for query in ("oslo", "OSLO of oslo"))
+    assert twice == pytest.approx(2 * once, rel=1e-5)
+    assert titles(backend, "lima oslo Lima") == ["lima", "oslo"]
+    assert titles(backend, "oslo lima oslo") == ["oslo", "lima"]
 
 
 def test_words_match_across_case_accents_and_endings(tmp_path: Path) -> None:

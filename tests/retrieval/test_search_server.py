@@ -8,12 +8,11 @@ import signal
 import subprocess
 import sys
 import time
-from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
+from support.retrieval import call
 
 from spader_slime.errors import SearchError
 from spader_slime.retrieval.index import build_index
@@ -21,18 +20,6 @@ from spader_slime.retrieval.launch import SearchProcess
 from spader_slime.retrieval.passages import Passage
 
 CASES = Path(__file__).parents[1] / "cases" / "queries.jsonl"
-
-
-def call(url: str, body: Any, path: str = "/retrieve", method: str = "POST") -> tuple[int, Any]:
-    parts = urlsplit(url)
-    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=30)
-    data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    try:
-        connection.request(method, path, data, {"content-type": "application/json"})
-        reply = connection.getresponse()
-        return reply.status, json.loads(reply.read() or b"null")
-    finally:
-        connection.close()
 
 
 def test_spader_protocol(search_url: str) -> None:

@@ -48,10 +48,12 @@ class ScriptedEngine(LoopbackServer):
         self.cut: Callable[[int], int | None] = lambda length: None
         self.context: int | None = None
         self.more: Callable[[Call], dict[str, Any]] = lambda call: {}  # further meta_info
+        self.served: dict[str, Any] = {}  # what it says of its model
         self.aborts = 0
         self._abort_seen: set[asyncio.Event] = set()
         routes = {"/generate": self._generate, "/abort_request": self._abort}
         routes |= {"/workers": self._workers, "/v1/loads": self._loads}
+        routes |= {"/model_info": self._model_info}
         super().__init__(routes)
 
     async def _generate(self, request: web.Request) -> web.Response:
@@ -128,6 +130,9 @@ class ScriptedEngine(LoopbackServer):
         for event in self._abort_seen:
             event.set()
         return web.json_response({})
+
+    async def _model_info(self, request: web.Request) -> web.Response:
+        return web.json_response(self.served)
 
     async def _workers(self, request: web.Request) -> web.Response:
         return web.json_response({"workers": [{"url": self.url}]})

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM
 
+from spader_slime.local.engine.info import Served
 from spader_slime.local.engine.serve import load, run_server
 from spader_slime.local.engine.server import Server
 
@@ -56,7 +57,13 @@ class Client:
 @contextmanager
 def serving(folder: Path, rows: int, context: int) -> Iterator[Client]:
     """An engine in this process, on a real socket."""
-    scheduler, served = load(folder, rows, context)
+    with serving_with(*load(folder, rows, context)) as client:
+        yield client
+
+
+@contextmanager
+def serving_with(scheduler: Any, served: Served) -> Iterator[Client]:
+    """The engine's HTTP side over this scheduler."""
     scheduler.start()
     listening = socket.create_server(("127.0.0.1", 0))
     loop, stop = asyncio.new_event_loop(), asyncio.Event()

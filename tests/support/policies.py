@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spader_slime.megatron.decision_steps import attach_steps
 from support.tokenizers import byte_tokenizer
 
 VOCAB = 259  # odd: two tensor-parallel ranks need padding
@@ -60,6 +61,17 @@ def make_rollout(seed: int, trajectories: int = 7, longest: int = 40) -> Rollout
         data["advantages"].append(torch.randn(response, generator=source))
         for key in ("rollout_log_probs", "ref_log_probs"):
             data[key].append(-5.5 + 0.4 * torch.randn(response, generator=source))
+    return data
+
+
+def with_steps(data: Rollout, seed: int) -> Rollout:
+    """Decision steps of random lengths, as the advantage hook leaves them on `returns`."""
+    source = torch.Generator().manual_seed(seed)
+    data["rewards"], data["returns"] = [], [a.clone() for a in data["advantages"]]
+    for advantages in data["advantages"]:
+        number_T = (torch.rand(len(advantages), generator=source) < 0.3).cumsum(0) + 1
+        data["rewards"].append(torch.stack([advantages, number_T.float()], 1))
+    attach_steps(data, 0, 1)
     return data
 
 

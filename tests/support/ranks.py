@@ -14,13 +14,15 @@ from support.grids import quick_context
 Shards = list[dict[str, Any]]
 
 
-def advantages_by_rank(shards: Shards, cp: int) -> dict[tuple[int, int], dict[str, Any]]:
+def advantages_by_rank(
+    shards: Shards, cp: int, spader: dict[str, Any] | None = None
+) -> dict[tuple[int, int], dict[str, Any]]:
     """(data-parallel rank, context-parallel rank) -> rollout data after `compute_advantages`."""
     world, context = len(shards) * cp, quick_context()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         processes = [
-            context.Process(target=_member, args=(rank, world, cp, shards, folder))
+            context.Process(target=_member, args=(rank, world, cp, shards, folder, spader))
             for rank in range(world)
         ]
         for process in processes:
@@ -31,7 +33,9 @@ def advantages_by_rank(shards: Shards, cp: int) -> dict[tuple[int, int], dict[st
         return dict(torch.load(folder / f"{rank}.pt", weights_only=False) for rank in range(world))
 
 
-def _member(rank: int, world: int, cp: int, shards: Shards, folder: Path) -> None:
+def _member(
+    rank: int, world: int, cp: int, shards: Shards, folder: Path, spader: dict[str, Any] | None
+) -> None:
     from megatron.core import mpu
 
     from spader_slime import hooks
@@ -42,6 +46,6 @@ def _member(rank: int, world: int, cp: int, shards: Shards, folder: Path) -> Non
     mpu.initialize_model_parallel(context_parallel_size=cp)
     place = (mpu.get_data_parallel_rank(), mpu.get_context_parallel_rank())
     data = dict(shards[place[0]])
-    hooks.compute_advantages(Namespace(), data)
+    hooks.compute_advantages(Namespace(spader=spader), data)
     torch.save((place, data), folder / f"{rank}.pt")
     torch.distributed.destroy_process_group()

@@ -48,6 +48,9 @@ class LoopbackServer:
         self._loop.call_soon_threadsafe(function, *arguments)
 
     def close(self) -> None:
+        """Stop serving; a second call does nothing."""
+        if self._loop.is_closed():
+            return
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
 

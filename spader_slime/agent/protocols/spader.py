@@ -61,10 +61,10 @@ class CitedSpaderProtocol(SpaderProtocol):
 
     def parse(self, text: str) -> Action:
         action = super().parse(text)
-        queries = _without_sources(action.queries)
+        queries = without_sources(action.queries)
         if action.kind is TurnKind.SEARCH and not queries:
             return _malformed("The tool call holds no query.")
-        answer = None if action.answer is None else _without_sources(action.answer)
+        answer = None if action.answer is None else without_sources(action.answer)
         return replace(action, queries=tuple(queries), answer=answer)
 
     def observation(
@@ -131,6 +131,7 @@ def _malformed(message: str) -> Action:
     return Action(TurnKind.MALFORMED, malformed=1, message=message)
 
 
-def _without_sources(items: Sequence[str]) -> list[str]:
+def without_sources(items: Sequence[str]) -> list[str]:
+    """Queries or answers without the document numbers before them; blank ones go."""
     bare = (_SOURCE.sub("", item, count=1) if _SOURCE.match(item) else item for item in items)
     return [item for item in bare if item.strip()]

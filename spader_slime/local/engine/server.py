@@ -1,4 +1,4 @@
-"""The HTTP side of the engine: SGLang's native routes over a scheduler."""
+"""The HTTP side of the engine: SGLang's native routes, and the chat route, over a scheduler."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from aiohttp import web
 
 from spader_slime.errors import EngineError
 from spader_slime.local.engine import info
+from spader_slime.local.engine.chat import Chat
 from spader_slime.local.engine.jobs import Result
 from spader_slime.local.engine.messages import json_reply, read_body, refused_as_json
 from spader_slime.local.engine.params import RequestError
@@ -30,6 +31,7 @@ class Server:
 
     def __init__(self, scheduler: Scheduler, served: info.Served) -> None:
         self._scheduler, self._served = scheduler, served
+        self._chat = Chat(served)
         self._numbers = itertools.count()
 
     def app(self) -> web.Application:
@@ -42,6 +44,8 @@ class Server:
     def _routes(self) -> dict[str, Handler]:
         return {
             "/generate": self._generate,
+            "/v1/chat/completions": self._chat_completions,
+            "/v1/models": self._telling(lambda *_: self._chat.models()),
             "/abort_request": self._abort,
             "/update_weights_from_disk": self._update_weights,
             "/flush_cache": self._flush,
@@ -61,11 +65,15 @@ class Server:
         limits = self._served.limits
         requests, batched = parse_generate(await read_body(request), limits)
         results = await self._run(requests)
-        for result in results:
-            if result.reason["type"] == "error":
-                return json_reply({"error": {"message": result.reason["message"]}}, 500)
+        if broken := _broken(results):
+            return broken
         replies = [make_reply(result, limits.tokenizer) for result in results]
         return json_reply(replies if batched else replies[0])
+
+    async def _chat_completions(self, request: web.Request) -> web.Response:
+        asked = self._chat.parse(await read_body(request))
+        results = await self._run([asked.sampled])
+        return _broken(results) or json_reply(self._chat.reply(asked, results[0]))
 
     async def _run(self, requests: list[GenerateRequest]) -> list[Result]:
         loop = asyncio.get_running_loop()
@@ -141,6 +149,14 @@ class Server:
             return json_reply(tell(self._scheduler, self._served))
 
         return handler
+
+
+def _broken(results: list[Result]) -> web.Response | None:
+    """A 500 where the model failed."""
+    for result in results:
+        if result.reason["type"] == "error":
+            return json_reply({"error": {"message": result.reason["message"]}}, 500)
+    return None
 
 
 def _hand_over(

@@ -82,13 +82,8 @@ def _other_loss(args: Namespace) -> list[tuple[str, Any, str]]:
 
 
 def _clashes(args: Namespace, options: DistillationConfig) -> list[tuple[str, Any, str]]:
-    """As `_conflicts`, of distillation. The reverse KL is subtracted once: by us, or by slime."""
-    found: list[tuple[str, Any, str]] = []
-    opd, kind = bool(getattr(args, "use_opd", False)), getattr(args, "opd_type", None)
-    if opd != (options.reverse == "opd") and not _embedded(args):
-        found.append(("use_opd", opd, f"{not opd} (reverse: {options.reverse})"))
-    if opd and kind != "sglang":
-        found.append(("opd_type", kind, "sglang"))
+    """As `_conflicts`, of distillation."""
+    found = _subtracted_once(args, options)
     if needs_lesson(options):
         found += _other_loss(args)
         if getattr(args, "allgather_cp", False):
@@ -99,8 +94,20 @@ def _clashes(args: Namespace, options: DistillationConfig) -> list[tuple[str, An
     return found
 
 
-def _embedded(args: Namespace) -> bool:
-    return not hasattr(args, "use_opd")
+def _subtracted_once(args: Namespace, options: DistillationConfig) -> list[tuple[str, Any, str]]:
+    """The reverse KL is subtracted once, by us or by slime, and scaled as the config says."""
+    theirs = options.reverse == "opd"
+    if not hasattr(args, "use_opd"):  # the embedded host
+        return [("spader.distillation.reverse", "opd", "hook on this host")] if theirs else []
+    if bool(args.use_opd) != theirs:
+        return [("use_opd", args.use_opd, f"{theirs} (reverse: {options.reverse})")]
+    found: list[tuple[str, Any, str]] = []
+    kind, scale = getattr(args, "opd_type", None), getattr(args, "opd_kl_coef", 1.0)
+    if theirs and kind != "sglang":
+        found.append(("opd_type", kind, "sglang"))
+    if theirs and scale != options.reverse_kl_coef:
+        found.append(("opd_kl_coef", scale, f"{options.reverse_kl_coef} (reverse_kl_coef)"))
+    return found
 
 
 def student_key(args: Namespace) -> str:

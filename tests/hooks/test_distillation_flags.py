@@ -30,6 +30,7 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "subtracted twice": (distilling(), SGLANG, "use_opd"),
     "never subtracted": (OPD, {}, "use_opd"),
     "slime's own teacher": (OPD, {"use_opd": True, "opd_type": "megatron"}, "opd_type"),
+    "subtracted at another scale": (OPD, SGLANG | {"opd_kl_coef": 0.5}, "opd_kl_coef"),
     "forward KL without our loss": (distilling(), {"loss_type": "policy_loss"}, "loss_type"),
     "opd without our loss": (OPD, SGLANG | {"loss_type": "policy_loss"}, "loss_type"),
     "all-gather": (distilling(), {"allgather_cp": True}, "allgather_cp"),
@@ -41,6 +42,10 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 TAKEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "ours": (distilling(), {}),
     "slime's": (OPD, SGLANG),
+    "slime's, at our scale": (
+        distilling(reverse="opd", reverse_kl_coef=0.5),
+        SGLANG | {"opd_kl_coef": 0.5},
+    ),
     "tail": (KEEP, {}),
     "without a tail all of slime's corrections": (
         distilling(),
@@ -78,12 +83,18 @@ def test_step_options_are_named_where_they_are_the_reason() -> None:
         loss_options(slime_args(options, use_tis=True))
 
 
-@pytest.mark.parametrize("options", [distilling(), OPD, KEEP, distilling(task_reward=False)])
+@pytest.mark.parametrize("options", [distilling(), KEEP, distilling(task_reward=False)])
 def test_the_embedded_host_has_no_such_flags(options: dict[str, Any]) -> None:
     assert hooks.post_process_rewards(host_args(sglang_router_port=1, spader=options), []) == (
         [],
         [],
     )
+
+
+def test_the_embedded_host_has_no_reverse_kl_of_its_own() -> None:
+    args = host_args(sglang_router_port=1, spader=OPD)
+    with pytest.raises(ConfigError, match=r"'spader.distillation.reverse'.*hook on this host"):
+        hooks.post_process_rewards(args, [])
 
 
 def test_without_a_teacher_there_has_to_be_a_reward() -> None:

@@ -42,7 +42,7 @@ def _add_build(parser: argparse.ArgumentParser) -> None:
     option("--skip-bad", action="store_true", help="count records that can't be read, and go on")
     option("--overwrite", action="store_true", help="replace the index that is in DIR")
     option("--threads", type=int, default=1, metavar="N", help="that write; default 1")
-    option("--heap-mb", type=int, default=256, metavar="N", help="for each thread; default 256")
+    option("--heap-mb", type=int, default=512, metavar="N", help="for each thread; default 512")
     option("--commit-every", type=int, metavar="N", help="passages that a kill can cost")
     option("--encoder", metavar="MODEL", help="sentence-transformers model, for dense and hybrid")
     option("--query-prefix", default="", metavar="TEXT", help="what the encoder wants in front")

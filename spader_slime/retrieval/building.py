@@ -21,7 +21,7 @@ from spader_slime.retrieval.backend import Writer
 from spader_slime.retrieval.corpus import Corpus
 from spader_slime.retrieval.manifest import FILE, read_manifest, write_json, write_manifest
 
-COMMIT_EVERY = 200_000  # passages; what a kill can cost
+COMMIT_EVERY = 1_000_000  # passages; what a kill can cost. Few, large segments are searched faster
 _PROGRESS = "progress.json"
 
 

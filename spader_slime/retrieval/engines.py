@@ -40,7 +40,7 @@ class BuildSettings:
 
     backend: str = "tantivy"
     threads: int = 1
-    heap_mb: int = 256
+    heap_mb: int = 512
     encoder: EncoderSettings | None = None
     factory: str = FLAT
 

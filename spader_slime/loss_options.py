@@ -98,7 +98,7 @@ def _subtracted_once(args: Namespace, options: DistillationConfig) -> list[tuple
     """The reverse KL is subtracted once, by us or by slime, and scaled as the config says."""
     theirs = options.reverse == "opd"
     if not hasattr(args, "use_opd"):  # the embedded host
-        return [("spader.distillation.reverse", "opd", "hook on this host")] if theirs else []
+        return []
     if bool(args.use_opd) != theirs:
         return [("use_opd", args.use_opd, f"{theirs} (reverse: {options.reverse})")]
     found: list[tuple[str, Any, str]] = []

@@ -83,18 +83,12 @@ def test_step_options_are_named_where_they_are_the_reason() -> None:
         loss_options(slime_args(options, use_tis=True))
 
 
-@pytest.mark.parametrize("options", [distilling(), KEEP, distilling(task_reward=False)])
+@pytest.mark.parametrize("options", [distilling(), OPD, KEEP, distilling(task_reward=False)])
 def test_the_embedded_host_has_no_such_flags(options: dict[str, Any]) -> None:
     assert hooks.post_process_rewards(host_args(sglang_router_port=1, spader=options), []) == (
         [],
         [],
     )
-
-
-def test_the_embedded_host_has_no_reverse_kl_of_its_own() -> None:
-    args = host_args(sglang_router_port=1, spader=OPD)
-    with pytest.raises(ConfigError, match=r"'spader.distillation.reverse'.*hook on this host"):
-        hooks.post_process_rewards(args, [])
 
 
 def test_without_a_teacher_there_has_to_be_a_reward() -> None:

@@ -64,7 +64,7 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
 
 def _build(options: argparse.Namespace) -> None:
     from spader_slime.errors import ConfigError
-    from spader_slime.retrieval.building import COMMIT_EVERY, build
+    from spader_slime.retrieval.building import build
     from spader_slime.retrieval.corpus import Corpus
     from spader_slime.retrieval.fields import Fields
 
@@ -81,7 +81,7 @@ def _build(options: argparse.Namespace) -> None:
         settings.writer,
         settings.lasting(),
         options.overwrite,
-        options.commit_every or COMMIT_EVERY,
+        options.commit_every,
     )
     print(built.summary(options.out))
 

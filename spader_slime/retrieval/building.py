@@ -21,7 +21,8 @@ from spader_slime.retrieval.backend import Writer
 from spader_slime.retrieval.corpus import Corpus
 from spader_slime.retrieval.manifest import FILE, read_manifest, write_json, write_manifest
 
-COMMIT_EVERY = 1_000_000  # passages; what a kill can cost. Few, large segments are searched faster
+_COMMIT_EVERY = 200_000  # passages; what a kill can cost
+_OF_BACKEND = {"tantivy": 1_000_000}  # its segments: few, large ones are searched faster
 _PROGRESS = "progress.json"
 
 
@@ -58,7 +59,7 @@ def build(
     open_writer: Callable[[Path], Writer],
     settings: dict[str, Any],
     overwrite: bool = False,
-    commit_every: int = COMMIT_EVERY,
+    commit_every: int | None = None,
 ) -> Built:
     """Index `corpus` into `folder`, or go on with what an interrupted call left there.
 
@@ -67,6 +68,7 @@ def build(
         open_writer: given the folder, opens what fills the index.
         settings: what else the index depends on; goes to the manifest.
         overwrite: remove what is in `folder` first.
+        commit_every: passages; None: what suits the backend.
 
     Raises:
         DataError: a bad record (its place is named); no passage at all; `folder` holds something
@@ -81,7 +83,7 @@ def build(
     journal = _Journal(folder, plan)
     writer = open_writer(folder)
     resumed = writer.done
-    _fill(writer, corpus, journal, commit_every)
+    _fill(writer, corpus, journal, commit_every or _OF_BACKEND.get(kind, _COMMIT_EVERY))
     if not writer.done:
         shutil.rmtree(folder)
         raise DataError("no passages to index")

@@ -208,3 +208,12 @@ def _check_values(node: Any, where: str) -> None:
             low, high = item.metadata["range"]
             if not low <= value <= high:  # also catches NaN
                 raise ConfigError(name, value, f"a number in [{low}, {high}]")
+
+
+def dotted(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested values by the names that messages give them: `{"a": {"b": 1}}` -> `{"a.b": 1}`."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        found |= dotted(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
+    return found

@@ -15,9 +15,9 @@ import orjson
 
 from spader_slime.agent.chat_reply import Reply, Turn, read_reply, read_turn
 from spader_slime.agent.context import LoopContext
-from spader_slime.agent.http import HttpClient, HttpFault, never, with_retries
+from spader_slime.agent.http import HttpClient, never
 from spader_slime.agent.observe import Observation
-from spader_slime.agent.policy import BACKOFF_S, RETRIES, TIMEOUT_S, Generation
+from spader_slime.agent.policy import BACKOFF_S, RETRIES, TIMEOUT_S, Generation, call_engine
 from spader_slime.agent.template import ChatBoundary, Message
 from spader_slime.errors import EngineError
 
@@ -94,10 +94,7 @@ class ChatPolicyClient:
             )
             return read_reply(reply)
 
-        try:
-            return await with_retries(attempt, self._retries, self._backoff_s, give_up)
-        except HttpFault as fault:
-            raise EngineError(f"engine {fault.kind}: {fault}") from fault
+        return await call_engine(attempt, self._retries, self._backoff_s, give_up)
 
     async def close(self) -> None:
         """Close all connections."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import orjson
 
@@ -16,6 +16,7 @@ MAX_REPLY_BYTES = 512 * 2**20  # routed experts of a long turn are large
 BACKOFF_S = 0.5
 RETRIES = 5
 TIMEOUT_S = 3600.0
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -106,14 +107,28 @@ class PolicyClient:
             )
             return _read(reply)
 
-        try:
-            return await with_retries(attempt, self._retries, self._backoff_s, give_up)
-        except HttpFault as fault:
-            raise EngineError(f"engine {fault.kind}: {fault}") from fault
+        return await call_engine(attempt, self._retries, self._backoff_s, give_up)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._http.close()
+
+
+async def call_engine(
+    attempt: Callable[[int], Awaitable[T]],
+    retries: int,
+    backoff_s: float,
+    give_up: Callable[[], bool],
+) -> T:
+    """`with_retries`, with the engine's own error.
+
+    Raises:
+        EngineError: it failed for good.
+    """
+    try:
+        return await with_retries(attempt, retries, backoff_s, give_up)
+    except HttpFault as fault:
+        raise EngineError(f"engine {fault.kind}: {fault}") from fault
 
 
 def _read(body: bytes) -> Generation:

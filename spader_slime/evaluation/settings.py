@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spader_slime.agent.protocol import make_protocol
-from spader_slime.config import SpaderConfig, build, load_spader, ranged
+from spader_slime.config import SpaderConfig, build, dotted, load_spader, ranged
 from spader_slime.errors import ConfigError
 from spader_slime.evaluation.questions import DataSet
 from spader_slime.local.state import sampling_seed
@@ -119,7 +119,7 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any], where: Path) -
     Raises:
         ConfigError: names the first setting that differs, and both values.
     """
-    old, new = (dict(_flat(_comparable(v, before.get("data", {})))) for v in (before, now))
+    old, new = (dotted(_comparable(v, before.get("data", {}))) for v in (before, now))
     for key in sorted(old.keys() | new.keys()):
         if key in old and key not in new and key.startswith("data."):
             continue  # not asked this time
@@ -132,12 +132,3 @@ def _comparable(values: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str
     """Without data sets that only one of the two has, and of the others only the content."""
     data = {n: {"sha256": d["sha256"]} for n, d in values["data"].items() if n in known}
     return {**values, "data": data}
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
-    for key, value in values.items():
-        name = f"{prefix}{key}"
-        nested = isinstance(value, Mapping)
-        found += _flat(value, f"{name}.") if nested else [(name, value)]
-    return found

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from omegaconf import OmegaConf
 
-from spader_slime.config import read_yaml
+from spader_slime.config import dotted, read_yaml
 from spader_slime.errors import ConfigError
 from spader_slime.files import write_whole
 from spader_slime.local.metrics_log import MetricsLog
@@ -144,7 +144,7 @@ def finite(value: Any) -> Any:
 
 
 def _check_same(old: dict[str, Any], new: Any, run: RunDir) -> None:
-    before, now = _flat(old), _flat(new)
+    before, now = dotted(old), dotted(new)
     for key in sorted(before.keys() | now.keys()):
         if before.get(key) != now.get(key) and not _free(key):
             raise ConfigError(
@@ -154,11 +154,3 @@ def _check_same(old: dict[str, Any], new: Any, run: RunDir) -> None:
 
 def _free(key: str) -> bool:
     return any(key == name or key.startswith(f"{name}.") for name in _MAY_CHANGE)
-
-
-def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in values.items():
-        name = f"{prefix}{key}"
-        found |= _flat(value, f"{name}.") if isinstance(value, dict) else {name: value}
-    return found

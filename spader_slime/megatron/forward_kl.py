@@ -7,7 +7,8 @@
 Only the named logits are ever read, and their gradient is added into the one that the log-probs
 send back: nothing as wide as the vocabulary is made. With `tail="keep"` the normalizer comes out of
 the log-probs, so that the gradient of all other tokens flows through theirs, too. The student's
-tail is then what the k tokens leave of 1: in float32 its relative error is about 1e-7 / tail.
+tail is then what the k tokens leave of 1: its relative error is the rounding of the sampled token's
+log-prob over the tail, in float32 some 1e-7 / tail, tenfold where an improbable one was sampled.
 
 Legend: N row of the logits, M gated token (a row that the teacher is asked about), K the teacher's
 most probable tokens, V this rank's share of the vocabulary.

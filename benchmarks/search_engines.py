@@ -60,7 +60,7 @@ class Bm25s:
             tokens = self._tokens(query)
             found = engine.retrieve(tokens, k=limit, show_progress=False)
             pairs = zip(found[0][0].tolist(), found[1][0].tolist(), strict=True)
-            return [store.hit(number, score) for number, score in pairs if score > 0]
+            return store.hits([(number, score) for number, score in pairs if score > 0])
 
         return search
 

@@ -132,5 +132,5 @@ class DenseBackend:
         scores, numbers = self._index.search(vectors, min(limit, len(self)))
         for asker, row, score in zip(asked, numbers, scores, strict=True):
             pairs = zip(row.tolist(), score.tolist(), strict=True)
-            found[asker] = [self._store.hit(n, s) for n, s in pairs if n >= 0]  # -1: no more
+            found[asker] = self._store.hits([pair for pair in pairs if pair[0] >= 0])  # -1: no more
         return found

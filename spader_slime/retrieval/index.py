@@ -132,7 +132,7 @@ class TantivyBackend:
         places = [place for _, place in found.hits]
         numbers = cast(list[int], self._searcher.fast_field_values("number", places))
         pairs = zip(numbers, found.hits, strict=True)
-        return [self._store.hit(number, score) for number, (score, _) in pairs]
+        return self._store.hits([(number, score) for number, (score, _) in pairs])
 
     def search_all(
         self, queries: Sequence[str], limit: int, given_up: Callable[[], bool]

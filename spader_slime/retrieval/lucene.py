@@ -104,7 +104,7 @@ class LuceneBackend:
         if not words or limit < 1:
             return []
         found = self._searcher.search(words, limit)
-        return [self._store.hit(int(hit.docid), hit.score) for hit in found]
+        return self._store.hits([(int(hit.docid), hit.score) for hit in found])
 
     def search_all(
         self, queries: Sequence[str], limit: int, given_up: Callable[[], bool]

@@ -16,7 +16,6 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,8 +23,6 @@ from tantivy import (
     Document,
     Filter,
     Index,
-    Occur,
-    Query,
     Schema,
     SchemaBuilder,
     TextAnalyzer,
@@ -37,9 +34,9 @@ from spader_slime.errors import DataError
 from spader_slime.retrieval.backend import one_by_one
 from spader_slime.retrieval.manifest import read_manifest, write_manifest
 from spader_slime.retrieval.passages import Hit, Passage
+from spader_slime.retrieval.pruning import BestMatches
 from spader_slime.retrieval.store import Store, StoreWriter
 
-MAX_TERMS = 64  # distinct words of a query that are looked up
 _ANALYZER = "english_words"
 _HEAP_BYTES = 64_000_000
 
@@ -109,10 +106,11 @@ class TantivyBackend:
 
     def __init__(self, folder: Path) -> None:
         manifest = read_manifest(folder)
-        self._analyzer, self._schema = _analyzer(), _schema()
-        self._searcher = Index(self._schema, path=str(folder)).searcher()
+        self._analyzer, schema = _analyzer(), _schema()
+        self._searcher = Index(schema, path=str(folder)).searcher()
         self._store = Store(folder)
-        self._prior = "prior" if manifest["weighted"] else None
+        prior = "prior" if manifest["weighted"] else ""
+        self._best = BestMatches(self._searcher, schema, "contents", prior)
 
     def __len__(self) -> int:
         return int(self._searcher.num_docs)
@@ -126,30 +124,16 @@ class TantivyBackend:
         terms = Counter(self._analyzer.analyze(query))
         if not terms or limit < 1:
             return []
-        found = self._searcher.search(
-            self._any_of(terms), limit, count=False, weight_by_field=self._prior
-        )
-        places = [place for _, place in found.hits]
+        found = self._best.search(terms, limit)
+        places = [place for _, place in found]
         numbers = cast(list[int], self._searcher.fast_field_values("number", places))
-        pairs = zip(numbers, found.hits, strict=True)
+        pairs = zip(numbers, found, strict=True)
         return self._store.hits([(number, score) for number, (score, _) in pairs])
 
     def search_all(
         self, queries: Sequence[str], limit: int, given_up: Callable[[], bool]
     ) -> list[list[Hit]]:
         return one_by_one(self, queries, limit, given_up)
-
-    def _any_of(self, terms: Counter[str]) -> Query:
-        """A word that is said twice counts twice, as Lucene counts it."""
-        queries = [
-            (Occur.Should, self._word(term, count))
-            for term, count in islice(terms.items(), MAX_TERMS)
-        ]
-        return Query.boolean_query(queries)
-
-    def _word(self, term: str, count: int) -> Query:
-        query = Query.term_query(self._schema, "contents", term, "freq")
-        return query if count == 1 else Query.boost_query(query, count)
 
 
 def _schema() -> Schema:

@@ -51,7 +51,11 @@ def scores(found: Found) -> list[float]:
     return [score for score, _ in found]
 
 
-def test_it_finds_what_a_plain_search_finds(searcher: Searcher) -> None:
+@pytest.mark.parametrize("jump", [0.0, pruning._JUMP], ids=["as many as may be", "cheapest"])
+def test_it_finds_what_a_plain_search_finds(
+    searcher: Searcher, jump: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pruning, "_JUMP", jump)
     best = BestMatches(searcher, _schema(), "contents")
     for terms, limit in queries():
         found, expected = best.search(terms, limit), plain(searcher, terms, limit)
@@ -65,6 +69,7 @@ def test_it_finds_what_a_plain_search_finds(searcher: Searcher) -> None:
 def test_words_are_optional_and_wrong_guesses_are_noticed(
     searcher: Searcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(pruning, "_JUMP", 0.0)
     asked: list[int] = []
     build = pruning._with_optional
 
@@ -95,3 +100,13 @@ def test_long_queries_are_cut_not_refused(tmp_path: Path) -> None:
     words = Counter([f"w{number}" for number in range(300)])
     assert len(best.search(words, 1000)) == pruning.MAX_TERMS
     assert len(best.search(Counter({"common": 1, **words}), 1000)) == 300
+
+
+def test_a_common_word_is_optional_and_not_where_that_costs_more() -> None:
+    common, rare = pruning._Word(1.0, 9000, 1, "a"), pruning._Word(5.0, 10, 1, "c")
+    middle = pruning._Word(2.0, 8000, 1, "b")
+    assert pruning._cheapest([common, rare], 5.0) == 1
+    assert pruning._cheapest([common, rare], 1.0) == 0  # a passage with it alone may be as good
+    assert pruning._cheapest([common, middle, rare], 5.0) == 2
+    assert pruning._cheapest([common, middle, rare], 2.5) == 0  # 8,010 jumps for 9,000 steps
+    assert pruning._cheapest([rare], 9.0) == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from spader_slime.local.host import Rollout, RolloutHost
 from spader_slime.local.seam import EvalDataset
 
 GROUPS, PEERS = 8, 3
-ROLLOUTS = 4
+ROLLOUTS, MOST = 4, 16
 
 
 @pytest.fixture
@@ -64,20 +63,26 @@ def test_every_fault_between_aborts_and_broken_searches(prompts: str) -> None:
         host.args.over_sampling_batch_size = 2 * GROUPS
         faults.attach(engine)
         teacher.entropy, done = True, []
-        for number in range(ROLLOUTS):
+        for number in range(MOST):  # a fault may fall to groups that were asked for in excess
             engine.weight_version = str(number)
             done.append(host.rollout(number))
+            if number >= ROLLOUTS - 1 and kinds_of(done) == {None, *TEACHER_ERROR_KINDS}:
+                break
         check_samples([rollout.samples for rollout in done], engine, mask=True)
         asked = len(teacher.asked)
         host.args.eval_datasets = [EvalDataset("dev", prompts)]
-        numbers = host.evaluate(ROLLOUTS).metrics or {}
+        numbers = host.evaluate(len(done)).metrics or {}
         assert len(teacher.asked) == asked and not [n for n in numbers if "distill" in n]
     for rollout in done:
         check_taught(rollout.samples, rollout.metrics, dice)
         check_trainer(rollout, host)
     assert set(dice.met.values()) == {"", *FAULTS}
-    kinds = Counter(note(s)["fault"] for rollout in done for s in rollout.samples if note(s))
-    assert set(kinds) == {None, *TEACHER_ERROR_KINDS}
+    assert kinds_of(done) == {None, *TEACHER_ERROR_KINDS}
+
+
+def kinds_of(rollouts: list[Rollout]) -> set[str | None]:
+    """What befell the teacher's replies on samples that were kept; None: nothing."""
+    return {note(s)["fault"] for rollout in rollouts for s in rollout.samples if note(s)}
 
 
 def check_trainer(rollout: Rollout, host: RolloutHost) -> None:

@@ -130,7 +130,9 @@ def test_a_dump_loads_and_gives_the_same_advantages(rollout: Rollout, host: Roll
 def test_metrics_of_training_and_evaluation(rollout: Rollout, host: RolloutHost) -> None:
     assert rollout.metrics["spader/recall"] == pytest.approx((1 / 3 + 2 / 3) / 2)
     assert rollout.metrics["spader/turns"] == 2.5
-    assert rollout.metrics["spader/live_peers/step_3"] == 2
+    long = [s.group_index for s in rollout.samples if len(record.episode_of(s).turns) == 3]
+    live = sum(long.count(group) for group in long) / len(long)  # which group they fall to varies
+    assert rollout.metrics["spader/live_peers/step_3"] == live
     path = host.args.prompt_data
     host.args.eval_datasets = [
         EvalDataset("dev", path, n_samples_per_eval_prompt=2),

@@ -26,10 +26,12 @@ def searcher(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     for number in range(3000):
         text = " ".join(draw.choices(WORDS, weights, k=draw.randint(3, 12)))
         writer.add(Passage("", text))
-        if number % (3000 // request.param) == 0:
+        if (number + 1) % (3000 // request.param) == 0:
             writer.commit()
     writer.finish()
-    return Index(_schema(), path=str(folder)).searcher()
+    found = Index(_schema(), path=str(folder)).searcher()
+    assert found.num_segments == request.param
+    return found
 
 
 def plain(searcher: Searcher, terms: Counter[str], limit: int) -> Found:
